@@ -1,5 +1,8 @@
-// Package catalogue says what a server serves, and reaches the objects of all kinds by their metadata, whatever serves them: for a
-// garbage collector, a controller of namespaces, a tool. A server makes it: server.Server.Catalogue and server.Host.Catalogue.
+// Package catalogue lists the kinds that a server serves, and gives access to the metadata of objects of all kinds, in any
+// storage.
+//
+// It is for programs that work on all kinds, such as a garbage collector, a controller of namespaces or a tool.
+// server.Server.Catalogue and server.Host.Catalogue return a catalogue.
 package catalogue
 
 import (
@@ -9,51 +12,50 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Source is who knows what is served. All methods may be called concurrently.
+// Source is the list of served kinds that a Catalogue reads. All methods may be called concurrently.
 type Source interface {
-	// Kinds lists what is served now, by group and resource. Nobody changes what it returns.
+	// Kinds returns the kinds that are served now, ordered by group and resource. The slice must not be changed.
 	Kinds() []Kind
-	// Changed returns a channel that is closed when what is served changes next.
+	// Changed returns a channel that is closed when the list of kinds changes next.
 	Changed() <-chan struct{}
 }
 
-// Catalogue says what a server serves, for who looks after objects of all kinds. It is good for as long
-// as the server. All methods may be called concurrently.
+// Catalogue lists the kinds that a server serves. It is valid as long as the server. All methods may be called concurrently.
 type Catalogue struct {
 	of   Source
-	user *authn.User // whose calls those of Objects are
+	user *authn.User // the user of the calls of Objects
 }
 
-// New returns the catalogue of a server, for work that is done as authn.System().
+// New returns the catalogue of a server, for work of the user authn.System().
 func New(of Source) *Catalogue { return &Catalogue{of, authn.System()} }
 
-// As returns the catalogue for work that is done as a user, whom admission and strategies see; without it that is
-// authn.System().
+// As returns the catalogue for work of another user. Admission and strategies see that user.
 func (c *Catalogue) As(user *authn.User) *Catalogue { return &Catalogue{c.of, user} }
 
 // Kind is one kind that is served, in all its versions.
 type Kind struct {
-	// Kind and Resource are those of the hub version, or if that is not served, of another.
-	Kind     schema.GroupVersionKind
+	// Kind is the kind in its hub version or, if that is not served, in another version.
+	Kind schema.GroupVersionKind
+	// Resource is the resource of Kind, in the same version.
 	Resource schema.GroupVersionResource
-	// Kinds are all that clients know the objects by: each version that is served, of each group.
-	Kinds      []schema.GroupVersionKind
+	// Kinds are all kinds that clients use for the objects: one for each version that is served, in each group.
+	Kinds []schema.GroupVersionKind
+	// Namespaced says that the objects are in namespaces.
 	Namespaced bool
-	// Singular, ShortNames and ListKind are those of that version too.
+	// Singular is the singular name in the version of Kind, ShortNames are its short names, and ListKind is the kind of its lists.
 	Singular   string
 	ShortNames []string
 	ListKind   string
-	// Verbs are those of that version, and Subresources the names of its subresources, sorted.
+	// Verbs are the verbs of the version of Kind. Subresources are the names of its subresources, sorted.
 	Verbs, Subresources []string
-	// Objects are the objects themselves.
+	// Objects gives access to the objects.
 	Objects *Objects
 }
 
-// Changed returns a channel that is closed when what is served changes next. Who follows the catalogue asks for it
-// before Kinds.
+// Changed returns a channel that is closed when the list of kinds changes next. To miss no change, call Changed before Kinds.
 func (c *Catalogue) Changed() <-chan struct{} { return c.of.Changed() }
 
-// Kinds lists what is served now, by group and resource. The slices are the caller's own.
+// Kinds returns the kinds that are served now, ordered by group and resource. The caller may change the slices.
 func (c *Catalogue) Kinds() []Kind {
 	out := slices.Clone(c.of.Kinds())
 	for i := range out {

@@ -18,26 +18,25 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Objects are the objects of one served kind, whatever serves it, as far as their metadata goes: for work in the
-// background that treats all kinds alike. What it does passes the kind's strategy and admission, which see the user of
-// the Catalogue, but neither authentication nor authorization. namespace is "" for a cluster-scoped kind.
+// Objects gives access to the metadata of the objects of one served kind, in any storage. It is for background work that treats
+// all kinds alike. Its changes pass the strategy of the kind and admission, which see the user of the Catalogue. The user is not
+// authenticated or authorized. The argument namespace is "" for a cluster-scoped kind.
 //
-// A verb that the kind is not capable of is a MethodNotSupported. Once the kind is withdrawn every method fails with
-// storage.ErrClosed: what it had is neither there nor absent for who reads this catalogue. Other errors are apimachinery
-// StatusErrors, but for the context's own, those of a Storage of the program's, and those of Watch.Next. All methods may
-// be called concurrently.
+// If the kind is not capable of a verb, the error is a MethodNotSupported. If the kind is not served any more, every method
+// returns storage.ErrClosed: whether an object exists is then not known. Other errors are StatusErrors of apimachinery, except
+// errors of the context, errors of a Storage of the program, and those of Watch.Next. All methods may be called concurrently.
 type Objects struct {
 	of   Options
 	user *authn.User
 }
 
-// Options say what Objects are.
+// Options describes the Objects of a kind.
 type Options struct {
-	Kind       schema.GroupVersionKind
-	Resource   schema.GroupResource
-	Namespaced bool
-	// Registry has the objects, or else Storage, any value with some of the capabilities of package registry. Gate is before what
-	// Storage changes, and decides about its calls.
+	Kind       schema.GroupVersionKind // the kind, in the hub version
+	Resource   schema.GroupResource    // the kind of the objects, as in Kind.Kind
+	Namespaced bool                    // the objects are in namespaces
+	// Registry stores the objects. If it is nil, Storage does: any value that implements some of the capabilities of package
+	// registry. Gate reviews changes to Storage. Its Admission has the policy of calls to Storage.
 	Registry *registry.Registry
 	Storage  any
 	Gate     registry.Gate
@@ -45,14 +44,14 @@ type Options struct {
 	Life context.Context
 }
 
-// NewObjects returns the objects of a kind, for work that is done as authn.System().
+// NewObjects returns the Objects of a kind, for work of the user authn.System().
 func NewObjects(o Options) *Objects { return &Objects{of: o, user: authn.System()} }
 
 func (o *Objects) unsupported(verb string) error {
 	return apierrors.NewMethodNotSupported(o.of.Resource, verb)
 }
 
-// ended returns storage.ErrClosed once the kind is not served any more.
+// ended returns storage.ErrClosed if the kind is not served any more, or nil.
 func (o *Objects) ended() error {
 	if o.of.Life.Err() != nil {
 		return storage.ErrClosed
@@ -60,7 +59,8 @@ func (o *Objects) ended() error {
 	return nil
 }
 
-// Get reads one object past every cache: a NotFound is the truth at a moment after the call began, at which the kind was served.
+// Get reads one object without a cache. A NotFound is certain: at a time after the call began, the kind was served and the object
+// did not exist.
 func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	m, err := o.get(ctx, namespace, name)
 	if ended := o.ended(); ended != nil {
@@ -85,7 +85,7 @@ func (o *Objects) get(ctx context.Context, namespace, name string) (*metav1.Part
 	return o.partial(obj)
 }
 
-// List reads the objects of a namespace, or of all with "", as they are now.
+// List returns the current objects of a namespace, or of all namespaces if namespace is "".
 func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	items, err := o.list(ctx, namespace)
 	if ended := o.ended(); ended != nil {
@@ -123,7 +123,7 @@ func (o *Objects) listCustom(call *registry.Call) ([]metav1.PartialObjectMetadat
 	return out, err
 }
 
-// listAll asks a Lister for the metadata of all, and the resourceVersion of the list.
+// listAll calls a Lister. It returns the metadata of all objects, and the resourceVersion of the list.
 func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []metav1.PartialObjectMetadata, revision string, err error) {
 	list, err := lister.List(call, &metav1.ListOptions{})
 	if err != nil {
@@ -149,15 +149,15 @@ func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []me
 	return out, revision, nil
 }
 
-// Change changes the metadata of one object, from what it is now, again and again until nobody came between. An error of
-// change ends it and is returned; change may be called several times.
+// Change applies change to the current metadata of one object and stores the result. If another write comes between, Change
+// starts again, so change may be called several times. An error of change ends Change and is returned.
 func (o *Objects) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
 	if err := o.ended(); err != nil {
 		return err
 	}
 	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
 	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
-		if current == nil { // the kind creates on update
+		if current == nil { // the kind creates objects on update
 			return nil, apierrors.NewNotFound(o.of.Resource, name)
 		}
 		m, err := meta.Accessor(current)
@@ -199,8 +199,8 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *meta
 	return err
 }
 
-// Watch shows every object as Added, then a Bookmark, and from then on every change. It ends with an error of Next when
-// the kind is withdrawn, or when the reader was too slow: then it is begun anew.
+// Watch returns an Added event for every object, then a Bookmark, and then every change. It ends with an error of Next when the
+// kind is not served any more, or when the reader was too slow. In the latter case, call Watch again.
 func (o *Objects) Watch(ctx context.Context) (*Watch, error) {
 	if err := o.ended(); err != nil {
 		return nil, err
@@ -220,7 +220,8 @@ func (o *Objects) Watch(ctx context.Context) (*Watch, error) {
 	return o.watchCustom(call, watcher)
 }
 
-// watchCustom lists and then watches, as a client without WatchList does: a Watcher of the program's need not know that.
+// watchCustom lists and then watches, as a client without WatchList does, because a Watcher of the program may not support
+// initial events.
 func (o *Objects) watchCustom(call *registry.Call, watcher registry.Watcher) (*Watch, error) {
 	lister, ok := o.of.Storage.(registry.Lister)
 	if !ok {
@@ -243,24 +244,24 @@ func bookmark(revision string) Event {
 	return Event{Type: watch.Bookmark, Object: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision}}}
 }
 
-// Event is a change as an Watch shows it: Added, Modified, Deleted with the object as it was last, or a
-// Bookmark, whose Object has only a resourceVersion.
+// Event is an event of a Watch: Added, Modified, Deleted with the last state of the object, or a Bookmark, whose Object has only
+// a resourceVersion.
 type Event struct {
-	Type   watch.EventType
-	Object metav1.PartialObjectMetadata
+	Type   watch.EventType              // watch.Added, watch.Modified, watch.Deleted or watch.Bookmark
+	Object metav1.PartialObjectMetadata // the metadata of the object
 }
 
-// Watch is a stream of events, read at the reader's own pace. One goroutine at a time calls Next; Close may be
-// called by any, and must be called.
+// Watch is a stream of events. It does not block the writers if the reader is slow. Only one goroutine at a time may call Next.
+// Close may be called by any goroutine, and must be called.
 type Watch struct {
 	of      *Objects
-	initial []Event       // shown first, of objects
-	records storage.Watch // one of the two
+	initial []Event       // the first events, if objects is used
+	records storage.Watch // the source of events: records or objects
 	objects registry.ObjectWatch
 }
 
-// Next waits for the next events; there is at least one. After an error other than the context's the watch is over: one of
-// package storage when the reader was too slow or the kind is withdrawn (storage.ErrClosed).
+// Next waits for the next events; there is at least one. After an error other than the context's, the watch has ended. The error
+// is one of package storage if the reader was too slow, or if the kind is not served any more (storage.ErrClosed).
 func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	alive, end := context.WithCancel(ctx)
 	defer end()
@@ -323,7 +324,7 @@ func (w *Watch) Close() {
 	w.objects.Close()
 }
 
-// recordMeta is what is read of a record's metadata: all but managedFields and what is of no use to anybody.
+// recordMeta is the metadata that is read from a record: all useful fields except managedFields.
 type recordMeta struct {
 	Name                       string                  `json:"name"`
 	Namespace                  string                  `json:"namespace"`
@@ -338,7 +339,7 @@ type recordMeta struct {
 	Finalizers                 []string                `json:"finalizers"`
 }
 
-// metaOf returns the metadata of a record, without decoding the rest of it.
+// metaOf returns the metadata of a record. It does not decode the rest of the record.
 func (o *Objects) metaOf(rec storage.Record, err error) (*metav1.PartialObjectMetadata, error) {
 	if err != nil {
 		return nil, err

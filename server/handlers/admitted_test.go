@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// embedding is a Storage that embeds a view, inField one that has it in a field.
+// embedding is a Storage that embeds a view. inField has the view in a field.
 type (
 	embedding struct{ *registry.View }
 	inField   struct{ view *registry.View }
@@ -26,7 +26,7 @@ func (s inField) Update(call *registry.Call, name string, update registry.Object
 	return obj, created, err
 }
 
-// A view that leaves admission to others is refused where nobody would ask it: as the Storage of a resource or a subresource.
+// A view with Admitted is refused as the Storage of a resource or a subresource, because nothing would call admission there.
 func TestViewsThatNobodyJudgesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		admitted bool

@@ -15,29 +15,29 @@ import (
 // gzipThreshold is the size above which a body is worth compressing.
 const gzipThreshold = 128 << 10
 
-// body writes the answer's body, compressed when the client takes gzip and it is large. Once a write has failed
-// the connection is aborted: what the client has is not the whole answer.
+// body writes the body of an answer. It compresses a large body if the client accepts gzip. If a write fails, the connection is
+// aborted, so that the client does not take a part of the answer for the whole.
 type body struct {
 	c        *call
 	zip      bool
-	head     bool              // of the body nothing is written
+	head     bool              // the request is HEAD: no body is written
 	gz       *gzipparts.Writer // when zip
 	held     *transport.Conn   // the connection of a long body; may be nil
 	deadline bool
-	header   [2]string // values of the header
+	header   [2]string // the values of the Content-Type and Content-Length headers
 }
 
-// longBody is the size above which a body makes so many writes that they are gathered.
+// longBody is the size, in bytes, above which the many writes of a body are gathered by the connection.
 const longBody = 24 << 10
 
-// buffered is the size up to which net/http keeps a body until its handler has returned.
+// buffered is the size, in bytes, up to which net/http keeps a body in memory until the handler has returned.
 const buffered = 2 << 10
 
-// endsWrites is a ResponseWriter that ends by itself a write that is blocked when the context of the request ends.
+// endsWrites is implemented by a ResponseWriter that ends a blocked write by itself when the context of the request ends.
 type endsWrites interface{ EndsWrites() }
 
-// beginBody makes b the body of an answer and begins that. It has length bytes before they are compressed; a negative one is
-// large and not known.
+// beginBody makes b the body of an answer, and writes the header. length is the number of bytes before compression. A negative
+// length means that the body is large, and its length is not known.
 func (c *call) beginBody(b *body, code int, mediaType string, length int64) {
 	*b = body{c: c, head: c.r.Method == http.MethodHead}
 	b.zip = (length < 0 || length > gzipThreshold) && request.AcceptsGzip(c.r)
@@ -55,13 +55,14 @@ func (c *call) beginBody(b *body, code int, mediaType string, length int64) {
 		b.header[1] = strconv.FormatInt(length, 10)
 		h["Content-Length"] = b.header[1:2:2]
 	}
-	// A client that does not read must not hold what the answer is made from beyond the request's own time.
+	// A client that does not read must not make the server hold the content of the answer beyond the deadline of the request.
 	if _, ends := c.w.(endsWrites); !ends && (length < 0 || length > buffered) {
 		if at, ok := c.ctx.Deadline(); ok && http.NewResponseController(c.w).SetWriteDeadline(at) == nil {
 			b.deadline = true
 		}
 	}
-	// What an answer over HTTP/1.1 ends with need not be a write of its own, so that nothing would send what is kept.
+	// Only for HTTP/2: over HTTP/1.1 the end of an answer need not be a write of its own, and then gathered writes would not be
+	// sent.
 	if (length < 0 || length > longBody) && !b.head && c.r.ProtoMajor == 2 {
 		b.held = transport.ConnOf(c.ctx)
 		b.held.Hold()
@@ -82,7 +83,7 @@ func (b *body) write(text []byte) {
 	}
 }
 
-// writePart writes a part that is compressed.
+// writePart writes a part of the body that is compressed already.
 func (b *body) writePart(p gzipparts.Part) {
 	if b.head {
 		return
@@ -113,11 +114,11 @@ func (b *body) abort() {
 	panic(http.ErrAbortHandler)
 }
 
-// close releases what the body holds; it is called in any case.
+// close releases what the body holds. It must always be called.
 func (b *body) close() {
 	b.held.Release()
 	if b.gz != nil {
-		b.gz.Reset(io.Discard) // so that it does not hold the connection
+		b.gz.Reset(io.Discard) // so that the pool does not hold the connection
 		b.c.joiners.Put(b.gz)
 		b.gz = nil
 	}
@@ -126,7 +127,7 @@ func (b *body) close() {
 	}
 }
 
-// joiner returns a compressor that writes to w.
+// joiner returns a compressor for bodies that writes to w.
 func (r *Resource) joiner(w io.Writer) *gzipparts.Writer {
 	if z, ok := r.joiners.Get().(*gzipparts.Writer); ok {
 		z.Reset(w)
@@ -135,7 +136,7 @@ func (r *Resource) joiner(w io.Writer) *gzipparts.Writer {
 	return gzipparts.NewWriter(w)
 }
 
-// zipper returns a compressor that writes to w; putZipper takes it back.
+// zipper returns a compressor for watches that writes to w. putZipper takes it back.
 func (r *Resource) zipper(w http.ResponseWriter) *gzip.Writer {
 	if z, ok := r.zippers.Get().(*gzip.Writer); ok {
 		z.Reset(w)
@@ -146,6 +147,6 @@ func (r *Resource) zipper(w http.ResponseWriter) *gzip.Writer {
 }
 
 func (r *Resource) putZipper(z *gzip.Writer) {
-	z.Reset(io.Discard) // so that it does not hold the connection
+	z.Reset(io.Discard) // so that the pool does not hold the connection
 	r.zippers.Put(z)
 }

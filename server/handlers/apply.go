@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// applier merges one applied configuration into whatever state the object is in, or creates the object.
+// applier applies one configuration (server-side apply) to the current state of the object, or creates the object.
 type applier struct {
 	*call
 	config  map[string]any
 	manager string
 	force   bool
-	strict  error // what to answer when all else is well
+	strict  error // the error to return if nothing else is wrong
 }
 
 // newApplier reads a configuration: CBOR, YAML, or JSON, which is YAML.
@@ -32,7 +32,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 	if kind == types.ApplyCBORPatchType {
 		return a, a.readCBOR(body)
 	}
-	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
+	// Most bodies are JSON, which is decoded faster as JSON than as YAML. For a body with an error, YAML makes the message.
 	problems, err := codec.UnmarshalWithin(body, &a.config, codec.Strict, c.limits())
 	switch over := c.beyondLimit(err); {
 	case over != nil:
@@ -48,7 +48,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 	}
 	if err != nil {
 		if why := err.Error(); !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) && strings.HasPrefix(why, "yaml: ") {
-			return nil, apierrors.NewBadRequest("error encoding patch: " + why) // as kube-apiserver says of all but JSON
+			return nil, apierrors.NewBadRequest("error encoding patch: " + why) // as kube-apiserver does for a body that is not JSON
 		}
 		return nil, apierrors.NewBadRequest("error decoding patch: " + notYAML(err.Error()))
 	}
@@ -70,7 +70,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 	return a, c.checkNumbers(text)
 }
 
-// readCBOR reads a configuration in CBOR. It has no fields twice: those are an error, whatever the validation.
+// readCBOR reads a configuration in CBOR. Duplicate fields are an error for every field validation.
 func (a *applier) readCBOR(body []byte) error {
 	text, _, err := codec.ToJSONWithin(codec.CBOR(), body, codec.Ignore, a.limits())
 	if err == nil {
@@ -80,7 +80,7 @@ func (a *applier) readCBOR(body []byte) error {
 		return over
 	}
 	if err != nil {
-		if why := cbor.Unmarshal(body, &map[string]any{}); why != nil { // worded for a patch, of which no kind was looked for
+		if why := cbor.Unmarshal(body, &map[string]any{}); why != nil { // the error for a patch, without a kind
 			err = why
 		}
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
@@ -91,8 +91,8 @@ func (a *applier) readCBOR(body []byte) error {
 	return nil
 }
 
-// checkNumbers refuses a configuration, as JSON, with a number that would become another one. Only long ones can. In
-// untyped objects they are floating-point numbers, whichever way they are written.
+// checkNumbers returns an error if a number in a configuration, given as JSON, would change its value. Only numbers with many
+// digits can. Numbers in untyped objects are not checked: they become floating-point numbers in any notation.
 func (c *call) checkNumbers(text []byte) error {
 	if c.Untyped() {
 		return nil
@@ -110,7 +110,7 @@ func (c *call) checkNumbers(text []byte) error {
 	return nil
 }
 
-// notYAML words what is wrong with the YAML of a patch as kube-apiserver does.
+// notYAML returns the message for an error in the YAML of a patch, in the words of kube-apiserver.
 func notYAML(why string) string {
 	const what = "error converting YAML to JSON: "
 	return what + strings.TrimPrefix(why, what)
@@ -124,15 +124,15 @@ func joined(problems []error) string {
 	return strings.Join(texts, ", ")
 }
 
-// apply is the registry.ObjectUpdate of an apply. A resourceVersion or uid in the configuration stays in the result, for
-// the registry to compare.
+// apply is the registry.ObjectUpdate of an apply. If the configuration has a resourceVersion or uid, the result has it too, and
+// the registry compares it.
 func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		if err := a.mayBegin(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if current != nil && a.IsConverted() { // what cannot be shown is no fault of the configuration's
+	if current != nil && a.IsConverted() { // an error here is not caused by the configuration
 		if _, err := a.shown(ctx, current); err != nil {
 			return nil, err
 		}
@@ -161,7 +161,8 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	return obj, a.sameUID(current, obj)
 }
 
-// mayBegin refuses to create an object that the configuration knows to exist, or for a user who may not.
+// mayBegin returns an error if the object must not be created: the configuration has the uid of an existing object, or the user
+// may not create it.
 func (a *applier) mayBegin(ctx *registry.Call) error {
 	if uid := (&unstructured.Unstructured{Object: a.config}).GetUID(); uid != "" {
 		return apierrors.NewConflict(a.gvr.GroupResource(), a.name,

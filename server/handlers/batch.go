@@ -9,33 +9,32 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Bounds on what is converted at once, of a kind that is best converted so: see runtime.KindOptions.ConvertAll. The last object
-// may go beyond that.
+// Bounds on the records that are converted at once, of a kind for which that is better than one by one: see
+// runtime.KindOptions.ConvertAll. The last record may exceed batchBytes.
 const (
 	batchItems = 500
 	batchBytes = 1 << 20 // of the records' bodies
 )
 
-// batch is a run of items of which those that have to be converted are converted at once, when the first of them is needed:
-// what somebody else has made of them meanwhile is not made again. One goroutine uses it.
+// batch is a run of items. The items that must be converted are converted together, when the first of them is needed. Items that
+// another request has converted in the meantime are not converted again. One goroutine uses a batch.
 type batch struct {
 	*endpoint
 	ctx     context.Context
 	items   []wire.Item
-	records []storage.Record // of the items that have to be converted
-	objects []runtime.Object // of records, in the version of the URL; nil: not made yet
-	bytes   int              // of records
-	stream  bool             // what comes before an object that cannot be converted is of use
-	most    int              // of a stream: how many go at once since one could not be converted; 0: batchItems
+	records []storage.Record // the records of the items that must be converted
+	objects []runtime.Object // the objects of records, in the version of the URL; nil elements are not made yet
+	bytes   int              // the size of records
+	stream  bool             // the items before one that cannot be converted are used, as in a watch
+	most    int              // for a stream, how many records are converted at once after a failure; 0 is batchItems
 }
 
 func (e *endpoint) newRun(ctx context.Context) *batch { return &batch{endpoint: e, ctx: ctx} }
 
-// differs reports whether the objects of the URL's version may have other fields than those of the kind's other versions, and no Go
-// type that says so.
+// differs reports whether the kind has no Go type and its versions may have different fields.
 func (e *endpoint) differs() bool { return e.Known != nil && e.Known.VersionsDiffer() }
 
-// isConverted reports whether an item's object is converted, with others if there are any.
+// isConverted reports whether an item's record is converted by many, together with other records if there are any.
 func (e *endpoint) isConverted(it wire.Item) bool {
 	return e.many != nil && it.Object == nil && it.Made == nil && !it.Record.Body.IsZero() && !e.Direct(it)
 }
@@ -51,10 +50,10 @@ func (t *batch) add(it wire.Item) {
 	t.items = append(t.items, it)
 }
 
-// full reports whether the run is as much as is converted at once.
+// full reports whether the run has as many items or bytes as are converted at once.
 func (t *batch) full() bool { return len(t.items) >= batchItems || t.bytes >= batchBytes }
 
-// object returns the object of a record, for which it makes those of the records that follow, too.
+// object returns the object of the record at an index. If it must be made, the objects of the records that follow are made, too.
 func (t *batch) object(at int) (runtime.Object, error) {
 	if t.objects == nil {
 		t.objects = make([]runtime.Object, len(t.records))
@@ -64,7 +63,7 @@ func (t *batch) object(at int) (runtime.Object, error) {
 	}
 	made, err := t.makeFrom(at)
 	if err != nil && t.stream && t.most != 1 && t.ctx.Err() == nil {
-		t.most = 1 // it may be one that comes later which cannot be converted
+		t.most = 1 // a later record may be the one that cannot be converted
 		made, err = t.makeFrom(at)
 	}
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *batch) object(at int) (runtime.Object, error) {
 	return t.objects[at], nil
 }
 
-// makeFrom makes the object of a record, and those of records that follow.
+// makeFrom makes the object of the record at an index, and of as many records after it as are converted at once.
 func (t *batch) makeFrom(at int) ([]runtime.Object, error) {
 	most := batchItems
 	if t.most > 0 {
@@ -89,7 +88,7 @@ func (t *batch) makeFrom(at int) ([]runtime.Object, error) {
 	return t.many.DecodeRecords(t.ctx, t.records[at:end], t.Kind.GroupVersion())
 }
 
-// converted returns an item that is converted for ctx, if it has to be.
+// converted returns an item whose object is converted for ctx, if the item must be converted.
 func (e *endpoint) converted(ctx context.Context, it wire.Item) wire.Item {
 	if !e.isConverted(it) {
 		return it
@@ -99,7 +98,7 @@ func (e *endpoint) converted(ctx context.Context, it wire.Item) wire.Item {
 	return t.items[0]
 }
 
-// inRuns returns items that are converted in runs, if they have to be.
+// inRuns returns items that are converted in runs, if they must be converted.
 func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[wire.Item]) iter.Seq[wire.Item] {
 	if e.many == nil {
 		return items
@@ -119,7 +118,7 @@ func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[wire.Item]) iter.S
 	}
 }
 
-// each yields the items from one place up to another.
+// each yields the items with the indices from up to, but not including, to. It returns false if yield did.
 func (t *batch) each(from, to int, yield func(wire.Item) bool) bool {
 	for _, it := range t.items[from:to] {
 		if !yield(it) {
@@ -129,8 +128,8 @@ func (t *batch) each(from, to int, yield func(wire.Item) bool) bool {
 	return true
 }
 
-// blocksInRuns returns the blocks of a list. Items of which nothing is kept are converted in runs of several blocks, if they have
-// to be.
+// blocksInRuns returns the blocks of a list. Blocks whose encoding is not kept are converted in runs of several blocks, if their
+// items must be converted.
 func (l *listWriter) blocksInRuns() iter.Seq[block] {
 	if l.many == nil {
 		return l.blocks

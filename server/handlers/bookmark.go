@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bookmarks are the empty objects of a kind that BOOKMARK events carry, but for their resourceVersion.
+// bookmarks are the objects of BOOKMARK events of a kind. They are empty, and get their resourceVersion when an event is written.
 type bookmarks struct {
 	plain      codec.Document
-	initialEnd codec.Document // with the annotation that ends the initial events
+	initialEnd codec.Document // with the annotation that marks the end of the initial events
 }
 
-// newBookmarks makes the bookmarks of the kind, which only a watch needs.
+// newBookmarks makes the bookmarks of the kind. It is called for the first bookmark of a watch only.
 func (e *endpoint) newBookmarks() (b bookmarks, err error) {
 	if b.plain, err = e.emptyDocument(markAnnotations(false)); err == nil {
 		b.initialEnd, err = e.emptyDocument(markAnnotations(true))
@@ -26,7 +26,7 @@ func (e *endpoint) newBookmarks() (b bookmarks, err error) {
 	return b, err
 }
 
-// markAnnotations are those of a bookmark.
+// markAnnotations returns the annotations of a bookmark.
 func markAnnotations(initialEnd bool) map[string]string {
 	if !initialEnd {
 		return nil
@@ -42,7 +42,7 @@ func (e *endpoint) emptyDocument(annotations map[string]string) (codec.Document,
 	return codec.EncodeDocument(obj, e.Kind)
 }
 
-// mark is the object of a bookmark, in the URL's version.
+// mark returns the object of a bookmark, in the version of the URL.
 func (e *endpoint) mark(resourceVersion string, annotations map[string]string) (runtime.Object, error) {
 	obj := e.Empty()
 	m, err := meta.Accessor(obj)

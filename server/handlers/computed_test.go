@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// readings is a resource that no backend stores: it computes its objects.
+// readings is a resource without a backend: it computes its objects.
 type readings struct{ names []string }
 
 func (r readings) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
@@ -91,7 +91,7 @@ func TestComputedOfAKindOutsideTheScheme(t *testing.T) {
 	wantBody(t, h.ask("GET", all+"/x", ""), 200, `{"kind":"Reading","apiVersion":"example.com/v1","metadata":{"name":"x"},"spec":{"size":0,"replicas":0},"status":{}}`+"\n")
 }
 
-// reviews answers each object it is given, and keeps none.
+// reviews returns each object that it receives, and stores none.
 type reviews struct{}
 
 func (reviews) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
@@ -143,7 +143,7 @@ func TestComputedWatch(t *testing.T) {
 	})
 }
 
-// columned is ticks with a column that counts on a default.
+// columned is ticks with a column that needs a default.
 type columned struct{ ticks }
 
 func (columned) Columns() []metav1.TableColumnDefinition {
@@ -155,7 +155,7 @@ func (columned) Row(_ context.Context, obj runtime.Object) ([]any, error) {
 	return []any{w.Name, w.Spec.Color[:1]}, nil
 }
 
-// The empty object of a bookmark has no defaults: a Tabler that panics on it has no cells for it.
+// The empty object of a bookmark has no defaults. If a Tabler panics on it, its cells are nil.
 func TestTableOfABookmarkThatHasNoRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := columned{ticks{make(chan registry.ObjectEvent)}}
@@ -174,7 +174,7 @@ func TestTableOfABookmarkThatHasNoRow(t *testing.T) {
 	})
 }
 
-// shades is a computed resource with a selectable field, which it looks at itself.
+// shades is a computed resource with a selectable field, which it checks itself.
 type shades struct{}
 
 func (shades) List(_ *registry.Call, opts *metav1.ListOptions) (runtime.Object, error) {
@@ -208,7 +208,7 @@ func TestComputedListWithASelectableField(t *testing.T) {
 	}
 }
 
-// echo connects every request to a handler that repeats it.
+// echo connects every request to a handler that writes the request.
 type echo struct{}
 
 func (echo) ConnectMethods() []string { return []string{"GET", "POST"} }
@@ -279,7 +279,7 @@ func TestWritesHaveADeadline(t *testing.T) {
 	})
 }
 
-// twice makes every update two times, and spoils what it got the first time.
+// twice calls every update function twice, and changes the first result.
 type twice struct{ slow }
 
 func (twice) Update(call *registry.Call, _ string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// connect hands the request to what the connecter makes of it.
+// connect calls the handler that the connecter returns for the request.
 func (c *call) connect() {
 	if len(c.r.URL.Query()["dryRun"]) > 0 {
 		c.fail(apierrors.NewBadRequest("dryRun is not supported"))
@@ -25,7 +25,7 @@ func (c *call) connect() {
 	h.ServeHTTP(c.w, c.r)
 }
 
-// subpath is what follows the subresource in the path, with its leading slash and, if it has one, the last.
+// subpath returns the path after the subresource, with its leading slash and, if it has one, its trailing slash.
 func (c *call) subpath() string {
 	var b strings.Builder
 	if len(c.info.Parts) > 3 {

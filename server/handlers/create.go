@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// changeTime bounds the time of one create, update, patch or delete, whatever the request's own deadline.
+// changeTime limits the time of one create, update, patch or delete. A request's own deadline may be earlier.
 const changeTime = 34 * time.Second
 
-// limit gives the call the deadline of a write; the function releases what that holds.
+// limit gives the call the deadline of a write. The returned function releases the context.
 func (c *call) limit() context.CancelFunc {
 	ctx, cancel := context.WithTimeout(c.ctx.Context, changeTime)
 	c.ctx.Context, c.r = ctx, c.r.WithContext(ctx)
@@ -63,7 +63,7 @@ func (c *call) create() error {
 	})
 }
 
-// keepSent keeps what the request sends for those who judge it, where another version may have other fields.
+// keepSent makes the call keep the objects that the request sends, for admission, if other versions may have other fields.
 func (c *call) keepSent() {
 	if c.differs() {
 		c.ctx.KeepsSent()
@@ -73,7 +73,7 @@ func (c *call) keepSent() {
 	}
 }
 
-// prepareNew takes from a new object what only the server sets, and joins it to the URL.
+// prepareNew clears the fields of a new object that only the server sets, and sets its namespace and name to those of the URL.
 func (c *call) prepareNew(obj runtime.Object) error {
 	m, err := accessor(obj)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *call) insert(obj runtime.Object, opts *metav1.CreateOptions) (wire.Item
 	return wire.Item{Object: made}, err
 }
 
-// success is the Status of a verb that has no object to show; code 0 leaves the code out.
+// success returns the Status for a verb that has no object to show. Code 0 leaves the code out.
 func success(code int32, details *metav1.StatusDetails) *metav1.Status {
 	return &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

@@ -50,8 +50,8 @@ func (c *call) delete() error {
 	return c.respondOne(code, it, f)
 }
 
-// canShow finds out whether the object to be deleted can be shown in the URL's version, where that takes somebody else's
-// answer: the answer to the request may have to show it, and when it is gone that would come too late.
+// canShow returns an error if the object to delete cannot be converted to the URL's version, in the case that another program
+// converts it. The answer may have to show the object. When the object is deleted, it would be too late for this error.
 func (c *call) canShow(opts *metav1.DeleteOptions) error {
 	if c.many == nil || c.recordDeleter == nil || unsafe(opts) {
 		return nil
@@ -63,7 +63,7 @@ func (c *call) canShow(opts *metav1.DeleteOptions) error {
 	return c.canShowAll(slices.Values([]storage.Record{rec}))
 }
 
-// canShowAll is canShow for many.
+// canShowAll is canShow for many records.
 func (c *call) canShowAll(records iter.Seq[storage.Record]) error {
 	for it := range c.inRuns(c.ctx, eachRecord(records)) {
 		if it.Made == nil {
@@ -76,15 +76,15 @@ func (c *call) canShowAll(records iter.Seq[storage.Record]) error {
 	return nil
 }
 
-// remove has the storage delete the object and returns what to answer with: the object while it remains, or when
-// the kind shows what was deleted, else a Status.
+// remove deletes the object in the storage, and returns the item to answer with. That is the object if it still exists, or if the
+// storage returns deleted objects. Otherwise it is a Status.
 func (c *call) remove(opts *metav1.DeleteOptions) (wire.Item, bool, error) {
 	if c.recordDeleter == nil {
 		return c.removeObject(opts)
 	}
 	rec, deleted, err := c.recordDeleter.DeleteRecord(c.ctx, c.name, opts)
 	switch {
-	case err == nil && unsafe(opts): // nothing is known of what is gone
+	case err == nil && unsafe(opts): // the object could not be read, so its record is not available
 		return wire.Item{Object: success(http.StatusOK, &metav1.StatusDetails{Name: c.name, Kind: c.Kind.Kind})}, true, nil
 	case err != nil || !deleted || returnsDeleted(c.recordDeleter):
 		return wire.Item{Record: rec}, deleted, err
@@ -107,7 +107,7 @@ func (c *call) removeObject(opts *metav1.DeleteOptions) (wire.Item, bool, error)
 	return wire.Item{Object: c.deletedStatus(uid)}, deleted, nil
 }
 
-// deletedStatus is the answer for an object that is gone.
+// deletedStatus returns the Status that answers the deletion of an object.
 func (c *call) deletedStatus(uid types.UID) *metav1.Status {
 	return success(0, &metav1.StatusDetails{Name: c.name, Group: c.gvr.Group, Kind: c.gvr.Resource, UID: uid})
 }
@@ -117,7 +117,7 @@ func returnsDeleted(deleter any) bool {
 	return ok && r.ReturnsDeleted()
 }
 
-// ReturnsDeleted tells whether DELETE of one object answers with the object that was deleted, rather than with a Status.
+// ReturnsDeleted reports whether DELETE of one object answers with the deleted object, instead of a Status.
 func (r *Resource) ReturnsDeleted() bool {
 	if r.main.recordDeleter != nil {
 		return returnsDeleted(r.main.recordDeleter)
@@ -180,14 +180,14 @@ func (c *call) deleteCollection() error {
 		return c.respondPage(page, f)
 	}
 	c.first = page.Bytes
-	if err = c.respondPage(page, f); apierrors.IsResourceExpired(err) { // the rest of what was deleted is not known any more
+	if err = c.respondPage(page, f); apierrors.IsResourceExpired(err) { // the remaining deleted records cannot be read any more
 		return c.respondOne(http.StatusOK, wire.Item{Object: success(http.StatusOK, &metav1.StatusDetails{Kind: c.Kind.Kind})}, f)
 	}
 	return err
 }
 
-// deleteOptions reads the options of a delete: from the body, or without one from the query. A dryRun counts wherever it
-// stands: kube-apiserver reads no query when there is a body, and deletes for good what was to be tried only.
+// deleteOptions reads the options of a delete from the body, or from the query if there is no body. A dryRun in the query counts
+// even if there is a body. In that case kube-apiserver does not read the query, and really deletes the objects.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := c.readBody()
 	if err != nil {
@@ -215,13 +215,13 @@ func queryDeleteOptions(q url.Values, collection bool) (*metav1.DeleteOptions, e
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if collection && opts.Preconditions != nil {
-		opts.Preconditions.ResourceVersion = nil // there it is an option of the list
+		opts.Preconditions.ResourceVersion = nil // for a collection, it is the resourceVersion of the list
 	}
 	return opts, nil
 }
 
-// decodeDeleteOptions reads a body that says it is DeleteOptions of v1, of meta.k8s.io/v1 or of the resource's
-// own group and version, or that says nothing.
+// decodeDeleteOptions decodes a body with DeleteOptions. The body must be of v1, of meta.k8s.io/v1 or of the resource's own group
+// and version, or have no apiVersion.
 func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
 	format, err := c.deleteFormat()
 	if err != nil {

@@ -120,7 +120,7 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
-// In the query of a collection resourceVersion says at which state to list, not at which the objects must be.
+// In the query of a collection, resourceVersion is the version of the list. It is no precondition of the objects.
 func TestDeleteCollectionAtARevision(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a", "b")
@@ -132,7 +132,7 @@ func TestDeleteCollectionAtARevision(t *testing.T) {
 	}
 }
 
-// TestDeleteHonoursDryRunOfTheQuery: a body, even one that says nothing, does not turn a trial into a deletion.
+// TestDeleteHonoursDryRunOfTheQuery: a dryRun in the query counts even if there is a body without a dryRun.
 func TestDeleteHonoursDryRunOfTheQuery(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a")
@@ -153,7 +153,7 @@ func TestDeleteHonoursDryRunOfTheQuery(t *testing.T) {
 	}
 }
 
-// TestDeleteOfUnreadableOnly: the option for objects that cannot be read does not delete others.
+// TestDeleteOfUnreadableOnly: the option for unreadable objects does not delete readable ones.
 func TestDeleteOfUnreadableOnly(t *testing.T) {
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() }})
 	h.make(t, "a")
@@ -183,7 +183,7 @@ func (h *house) damage(t *testing.T, name string) {
 	must(t, err)
 }
 
-// TestUnsafeDelete: an object that cannot be read goes at once, whatever would keep another one.
+// TestUnsafeDelete: an unreadable object is deleted at once, in cases in which a readable one would stay.
 func TestUnsafeDelete(t *testing.T) {
 	h := newHouse(t, tune{
 		strategy: registry.Strategy[*Widget]{ReturnDeleted: true},
@@ -203,7 +203,7 @@ func TestUnsafeDelete(t *testing.T) {
 	}
 }
 
-// TestUnsafeDeleteDryRun: a trial is answered as the deletion would be, and deletes nothing.
+// TestUnsafeDeleteDryRun: a dry run has the same answer as the deletion, and deletes nothing.
 func TestUnsafeDeleteDryRun(t *testing.T) {
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() }})
 	h.damage(t, "a")
@@ -219,7 +219,7 @@ func TestUnsafeDeleteDryRun(t *testing.T) {
 	}
 }
 
-// TestUnsafeDeleteRefusesCompany: options that would have to look at the object are refused.
+// TestUnsafeDeleteRefusesCompany: options that need the content of the object are refused.
 func TestUnsafeDeleteRefusesCompany(t *testing.T) {
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() }})
 	h.damage(t, "a")
@@ -237,7 +237,7 @@ func TestUnsafeDeleteRefusesCompany(t *testing.T) {
 	}
 }
 
-// TestUnsafeDeleteNeedsItsOwnPermission: in kube-apiserver's words, whether or not the object can be read.
+// TestUnsafeDeleteNeedsItsOwnPermission: the error is that of kube-apiserver, for readable and unreadable objects.
 func TestUnsafeDeleteNeedsItsOwnPermission(t *testing.T) {
 	const verb = "unsafe-delete-ignore-read-errors"
 	for _, c := range []struct {
@@ -267,7 +267,7 @@ func TestUnsafeDeleteNeedsItsOwnPermission(t *testing.T) {
 	}
 }
 
-// removable is a resource that keeps no bytes which could be broken.
+// removable is a resource without stored bytes, so none of its objects can be unreadable.
 type removable struct{ readings }
 
 func (removable) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
@@ -283,7 +283,7 @@ func TestUnsafeDeleteWithoutAStore(t *testing.T) {
 	}
 }
 
-// TestUnreadableQueryChangesNothing: a query that net/url reads in part only is refused, not followed in part.
+// TestUnreadableQueryChangesNothing: a query of which net/url would drop a part is refused.
 func TestUnreadableQueryChangesNothing(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a")

@@ -35,13 +35,13 @@ const (
 	partialBeta = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1"
 )
 
-// cachedMaps are config maps in all formats over a cache, which keeps so many bytes of forms.
+// cachedMaps is a resource of config maps in all formats over a cache. most is the size of the cache of forms, in bytes.
 func cachedMaps(t testing.TB, most int64, tune ...func(*handlers.Options)) (*house, *storage.FormCache) {
 	t.Helper()
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	scheme := runtime.NewScheme()
 	must(t, runtime.Register[*corev1.ConfigMap](scheme, gvk, runtime.KindOptions[*corev1.ConfigMap]{
-		Default: func(m *corev1.ConfigMap) { m.Immutable = cmp.Or(m.Immutable, new(false)) }, // which bookmarks do not have
+		Default: func(m *corev1.ConfigMap) { m.Immutable = cmp.Or(m.Immutable, new(false)) }, // bookmarks do not have this default
 	}))
 	typed, err := codec.NewTyped(scheme, gvk)
 	must(t, err)
@@ -70,7 +70,7 @@ func cachedMaps(t testing.TB, most int64, tune ...func(*handlers.Options)) (*hou
 	return &house{Handler: h, backend: backend, registry: reg, resource: h}, forms
 }
 
-// formOf says how the answer in JSON, which is what the others are judged by, becomes that in a form.
+// formOf converts text, an answer in JSON, to the answer in the form of accept, for the comparison.
 func formOf(t testing.TB, accept string, text []byte) []byte {
 	t.Helper()
 	switch {
@@ -105,11 +105,11 @@ func formOf(t testing.TB, accept string, text []byte) []byte {
 	return []byte(sealed(t, kind.APIVersion, kind.Kind, obj))
 }
 
-// The answers in all forms say what that in JSON says, to the byte where the form has one way only to say it: short and long,
-// compressed or not, whatever is kept.
+// The answers in all forms have the content of the JSON answer. They are compared by bytes if the form has only one way to write
+// the content. Lists are short and long, compressed or not, and cached or not.
 func TestForms(t *testing.T) {
 	many := 130
-	if testing.Short() { // more than a page of 50, and more than is kept
+	if testing.Short() { // more than a page of 50, and more than the cache keeps
 		many = 60
 	}
 	for name, most := range map[string]int64{"all is kept": 1 << 30, "some is kept": 200 << 10, "nothing is kept": 0} {
@@ -121,7 +121,7 @@ func TestForms(t *testing.T) {
 				for ; made < n; made++ {
 					h.makeMap(t, made)
 				}
-				for range 2 { // what is made, and what was kept
+				for range 2 { // the first answer is made, the second may be cached
 					h.compareForms(t, n)
 				}
 			}
@@ -133,7 +133,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// makeMap creates the i-th config map, which is larger than those before.
+// makeMap creates the i-th config map. Each is larger than the one before.
 func (h *house) makeMap(t testing.TB, i int) {
 	t.Helper()
 	m := configMap(fmt.Sprintf("m%05d", i), strings.Repeat(fmt.Sprintf("%d: \"text\" <&>\n", i), 10*i))
@@ -213,7 +213,7 @@ func (h *house) compareForm(t *testing.T, what, accept string, want, got *httpte
 
 var ages = regexp.MustCompile(`\d+s`)
 
-// A watch in each form shows what that in JSON shows.
+// A watch in each form has the events of the JSON watch.
 func TestFormsOfWatches(t *testing.T) {
 	h, _ := cachedMaps(t, 1<<20)
 	for i := range 5 {
@@ -228,7 +228,7 @@ func TestFormsOfWatches(t *testing.T) {
 	for _, query := range []string{
 		"timeoutSeconds=1&resourceVersion=1", "timeoutSeconds=1&resourceVersion=1&labelSelector=n%3D1",
 		"timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
-		"timeoutSeconds=9&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1000000", // which is refused
+		"timeoutSeconds=9&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1000000", // this one is refused
 	} {
 		for _, as := range []string{"", partialV1} {
 			t.Run(query+as, func(t *testing.T) {
@@ -269,7 +269,7 @@ func (h *house) compareWatches(t *testing.T, target, as string) {
 	all.Wait()
 }
 
-// compareEvents compares events with those in JSON.
+// compareEvents compares events with those of the JSON watch.
 func compareEvents(t *testing.T, mediaType string, lines, events []string) {
 	t.Helper()
 	if len(events) != len(lines) {
@@ -291,7 +291,7 @@ func compareEvents(t *testing.T, mediaType string, lines, events []string) {
 	}
 }
 
-// protobufEvents are the events of a stream: the type and the envelope of each.
+// protobufEvents returns the events of a stream: the type and the envelope of each.
 func protobufEvents(t *testing.T, body string) (events []string) {
 	t.Helper()
 	for rest := []byte(body); len(rest) > 0; {
@@ -304,10 +304,10 @@ func protobufEvents(t *testing.T, body string) (events []string) {
 	return events
 }
 
-// cborEvents are the events of a stream: the type and the JSON of each.
+// cborEvents returns the events of a stream: the type and the JSON of each.
 func cborEvents(t *testing.T, body string) (events []string) {
 	t.Helper()
-	for _, item := range strings.Split(body, "\xd9\xd9\xf7\xa2\x44type") { // the head of each
+	for _, item := range strings.Split(body, "\xd9\xd9\xf7\xa2\x44type") { // the first bytes of each event
 		if item == "" {
 			continue
 		}
@@ -323,7 +323,7 @@ func cborEvents(t *testing.T, body string) (events []string) {
 	return events
 }
 
-// meter is a ResponseWriter that looks at memory each time it is written to.
+// meter is a ResponseWriter that measures the memory at each write.
 type meter struct {
 	header        http.Header
 	written       int64
@@ -350,7 +350,7 @@ func live() uint64 {
 	return stats.HeapAlloc
 }
 
-// The memory that a list takes while it is written does not depend on how long it is.
+// The memory for a list does not grow with the length of the list.
 func TestListsAreStreamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a list of 16 MB in nine forms")
@@ -387,7 +387,7 @@ func TestListsAreStreamed(t *testing.T) {
 	}
 }
 
-// The YAML of a list can be read, whatever is in it.
+// The YAML of a list can be parsed for all contents.
 func TestListsInYAML(t *testing.T) {
 	h, _ := cachedMaps(t, 0)
 	odd := []string{"", "\n", "a\n\nb", " lead", "trail ", "# no comment", "- item", "key: value", strings.Repeat("word ", 60), "'", `"`, "\t", "…", "~", "null", "1e3", "[", "{}", "---\n"}

@@ -15,16 +15,16 @@ import (
 type endpoint struct {
 	*Resource
 	*wire.Objects
-	policy  admission.Source // nil: there is none
+	policy  admission.Source // nil if there is none
 	sub     string           // "" for the resource itself
 	forms   *wire.Forms
 	verbs   []string
-	only    []string // the verbs that may be served; nil: all
+	only    []string // the verbs that may be served; nil is all
 	marks   func() (bookmarks, error)
-	fields  *patch.FieldManager // nil: objects are not stored, or of no known kind
-	patches []string            // media types of the patches that are accepted; nil: none
+	fields  *patch.FieldManager // nil if the objects are not stored, or their kind is not known
+	patches []string            // media types of the patches that are accepted; nil is none
 
-	many          registry.ManyRecords // nil: objects are converted one by one
+	many          registry.ManyRecords // nil if objects are converted one by one
 	recordLister  registry.RecordLister
 	recordWatcher registry.RecordWatcher
 	recordWriter  registry.RecordWriter
@@ -41,7 +41,7 @@ type endpoint struct {
 	connecter         registry.Connecter
 }
 
-// may reports whether a verb is served if the storage is capable of it.
+// may reports whether the options allow to serve a verb that the storage is capable of.
 func (e *endpoint) may(verb string) bool { return e.only == nil || slices.Contains(e.only, verb) }
 
 func (e *endpoint) hasGet() bool    { return e.Records != nil || e.getter != nil }
@@ -88,12 +88,12 @@ func (e *endpoint) listVerbs() {
 	slices.Sort(e.verbs)
 }
 
-// connects reports whether method is the connecter's.
+// connects reports whether the connecter serves a method.
 func (e *endpoint) connects(method string) bool {
 	return e.connecter != nil && slices.Contains(e.connecter.ConnectMethods(), method)
 }
 
-// pathOf names an endpoint as discovery does: "widgets", "widgets/status".
+// pathOf returns the name of an endpoint as discovery shows it: "widgets", "widgets/status".
 func pathOf(resource, sub string) string {
 	if sub == "" {
 		return resource
@@ -101,7 +101,7 @@ func pathOf(resource, sub string) string {
 	return resource + "/" + sub
 }
 
-// inHub returns obj, of the URL's version, in the hub version, which registries work in.
+// inHub converts obj from the URL's version to the hub version, which is the version that registries use.
 func (e *endpoint) inHub(ctx *registry.Call, obj runtime.Object) (runtime.Object, error) {
 	hub, ok := e.scheme.Hub(e.Kind.GroupKind())
 	if !ok || hub == e.Kind {
@@ -113,11 +113,11 @@ func (e *endpoint) inHub(ctx *registry.Call, obj runtime.Object) (runtime.Object
 		return nil, err
 	}
 	ctx.KeepSent(sent, obj)
-	_, err = e.shown(ctx, obj) // or the answer to what was done could only be an error
+	_, err = e.shown(ctx, obj) // an object that cannot be converted back is refused now: the answer could not show it after the change
 	return obj, err
 }
 
-// shown is InVersion for the objects of a call, which keeps what it was asked for. The result is not to be changed.
+// shown is InVersion for the objects of a call. The call caches the result, which must not be changed.
 func (e *endpoint) shown(ctx *registry.Call, obj runtime.Object) (runtime.Object, error) {
 	if !e.Differs(obj) {
 		return obj, nil

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// fail answers with err. Nothing of an answer may have been written.
+// fail answers with err. It must be called before the first byte of an answer is written.
 func (c *call) fail(err error) {
 	if c.isWithdrawn() && isFault(err) {
 		err = apierrors.NewServiceUnavailable("the resource was withdrawn while the request was under way")
@@ -20,11 +20,12 @@ func (c *call) fail(err error) {
 	response.Error(c.w, c.r, err)
 }
 
-// isWithdrawn reports whether the scheme knows the resource's kind no longer, or another one by that name: what a request
-// that is under way then stumbles over is no fault of anybody's.
+// isWithdrawn reports whether the kind of the resource was removed from the scheme, or replaced by another kind of the same name.
+// A request that is running then may fail for that reason.
 func (r *Resource) isWithdrawn() bool { return r.scheme.Lookup(r.main.Kind) != r.main.Known }
 
-// isFault reports whether err blames the server or what the request says, rather than tell how things are.
+// isFault reports whether err is an error of the server or a bad request. Other errors, such as NotFound, describe the state of
+// the objects.
 func isFault(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -34,8 +35,8 @@ func isFault(err error) bool {
 	return code == http.StatusBadRequest || code >= http.StatusInternalServerError
 }
 
-// statusIn returns the StatusError that err wraps, or nil: a conversion of the program's own may say what is wrong with an
-// object.
+// statusIn returns the StatusError that err wraps, or nil. A conversion function of the program may return a StatusError for an
+// invalid object.
 func statusIn(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
@@ -44,8 +45,8 @@ func statusIn(err error) error {
 	return nil
 }
 
-// inStream reports whether a watch that could not begin tells err as an event: those that are about the
-// resourceVersion it was to begin at.
+// inStream reports whether the error of a watch that could not begin is sent as an event. That is so for errors about the
+// resourceVersion that the watch was to begin at.
 func inStream(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false
@@ -56,7 +57,7 @@ func inStream(err error) bool {
 
 func isTooLarge(err error) bool { return err != nil && apierrors.IsRequestEntityTooLargeError(err) }
 
-// patchError words why a patch cannot be applied.
+// patchError returns the API error for a patch that cannot be applied.
 func patchError(err error) error {
 	var bad *patch.Error
 	if !errors.As(err, &bad) {

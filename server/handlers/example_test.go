@@ -34,8 +34,7 @@ func (c cities) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtim
 	return city, nil
 }
 
-// The handler of one resource, over a storage of the application's choosing, mounted in a plain chi router beside
-// other routes.
+// The handler of one resource over a storage of the application, mounted in a chi router beside other routes.
 func Example() {
 	version := schema.GroupVersion{Group: "geo.example.com", Version: "v1"}
 	scheme := runtime.NewScheme()

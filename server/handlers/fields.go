@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// manageFields makes the endpoint keep metadata.managedFields, if its objects are stored: there is no next request to a
-// review or another answer that is only computed, which could be in conflict with this one.
+// manageFields makes the endpoint maintain metadata.managedFields, if its objects are stored. An answer that is only computed,
+// such as a review, has no managedFields, because no later request can conflict with it.
 func (e *endpoint) manageFields(storage any) error {
 	if e.Known == nil || e.recordWriter == nil && !e.canUpdate() {
 		return nil
@@ -35,8 +35,8 @@ func (e *endpoint) manageFields(storage any) error {
 	return nil
 }
 
-// PatchTypes returns the media types of the patches that the resource or, if sub is not "", its subresource accepts, in
-// the order in which a refusal of others names them. The slice is the caller's own.
+// PatchTypes returns the media types of the patches that the resource or, if sub is not "", its subresource accepts. They are in
+// the order in which the answer to an unsupported media type names them. The slice is a copy.
 func (r *Resource) PatchTypes(sub string) []string {
 	e := r.main
 	if sub != "" {
@@ -65,25 +65,25 @@ func (e *endpoint) patchTypes() []string {
 	return accepted
 }
 
-// custom reports whether the resource is of a kind without a Go type, whatever a subresource of it is.
+// custom reports whether the resource, whose subresource this may be, is of a kind without a Go type.
 func (e *endpoint) custom() bool {
 	k := e.scheme.Lookup(e.owner)
 	return k != nil && k.Untyped()
 }
 
-// typed reports whether the kind has a Go struct, whose tags say how lists are merged.
+// typed reports whether the kind has a Go struct. The tags of the struct say how lists are merged.
 func (e *endpoint) typed() bool { return e.Known != nil && !e.Known.Untyped() }
 
-// track records in obj, in the hub version, what the request changes in live, which may be nil. A failure is the client's
-// to know, and not a reason to refuse the change: the entries then stay as they were. But a request that brings more entries than
-// are kept is refused.
+// track updates the managedFields of obj, which is in the hub version, with the changes from live to obj. live may be nil. If the
+// update fails, the client gets a warning (see tellFields), and the entries stay as they were. track returns an error only if the
+// request has more entries than are allowed.
 func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 	if c.fields == nil {
 		return nil
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return nil //nolint:nilerr // it has no entries
+		return nil //nolint:nilerr // an object without metadata has no entries
 	}
 	if c.untracked {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
@@ -97,24 +97,25 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 	return nil
 }
 
-// showing makes objects of the hub those of the URL's version, for a call.
+// showing returns a function that converts objects of the hub version to the URL's version, for a call.
 func (e *endpoint) showing(ctx *registry.Call) patch.Show {
 	return func(obj runtime.Object) (runtime.Object, error) { return e.shown(ctx, obj) }
 }
 
-// tellFields warns of what track could not find out, when the change is made: one that is refused has other faults.
+// tellFields warns that track has failed. It is called after the change is made: a change that is refused has an error of its
+// own.
 func (c *call) tellFields() {
 	if c.untold != nil {
 		c.ctx.Warn(oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.untold)))
 	}
 }
 
-// oneLine is text as a warning can carry it: several errors come in several lines.
+// oneLine returns text on one line, as a warning must be. The text of several errors has several lines.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || unicode.IsControl(r) }), " ")
 }
 
-// withoutFields makes a change once more, without managedFields, if it was too large with them. change tells by calling
+// withoutFields calls change, and calls it again without managedFields if the object was too large with them. change must call
 // track.
 func (c *call) withoutFields(change func() error) error {
 	err := change()
@@ -128,7 +129,7 @@ func (c *call) withoutFields(change func() error) error {
 // longestManager bounds the name of a manager, in bytes.
 const longestManager = 128
 
-// managerName is the name under which a request manages fields.
+// managerName returns the name under which a request manages fields.
 func managerName(fieldManager, userAgent string) string {
 	if fieldManager != "" {
 		return strings.ToValidUTF8(fieldManager, string(utf8.RuneError))

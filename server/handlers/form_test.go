@@ -32,7 +32,7 @@ func partial(version, metadata string) string {
 	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/` + version + `","metadata":` + metadata + `}`
 }
 
-// aged replaces the seconds that may have passed in a test by 0s.
+// aged replaces the seconds in ages by 0s.
 func aged(s string) string {
 	for _, more := range []string{"1s", "2s", "3s", "4s", "5s"} {
 		s = strings.ReplaceAll(s, `,"`+more+`"]`, `,"0s"]`)
@@ -87,7 +87,7 @@ func TestTable(t *testing.T) {
 	wantStatus(t, w, 404, metav1.StatusReasonNotFound, `widgets.example.com "none" not found`)
 }
 
-// sizes prints the size of a widget, and refuses the red ones.
+// sizes prints the size of a widget, and fails for red widgets.
 type sizes struct{}
 
 func (sizes) Columns() []metav1.TableColumnDefinition {
@@ -113,13 +113,13 @@ func TestTabler(t *testing.T) {
 	if w := h.ask("POST", base, `{"metadata":{"name":"b"},"spec":{"color":"red"}}`); w.Code != 201 {
 		t.Fatal(w.Body)
 	}
-	// The failure comes with the second row, and yet is the whole answer.
+	// The second row fails, and the answer contains nothing but the error.
 	if w := h.ask("GET", base, "", asTable); w.Code != http.StatusInternalServerError || decodeStatus(t, w.Body.Bytes()).Message != "red" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
-// growing prints more each time it is asked, as ages do that become those of ten seconds.
+// growing prints a longer text at each call, like an age that grows to ten seconds.
 type growing struct{ asked *atomic.Int64 }
 
 func (growing) Columns() []metav1.TableColumnDefinition {
@@ -130,7 +130,7 @@ func (g growing) Row(context.Context, runtime.Object) ([]any, error) {
 	return []any{strings.Repeat("x", int(g.asked.Add(1)))}, nil
 }
 
-// The cells of a long table may be others when it is written than those that were made to see that none fails.
+// The cells of a long table are computed twice, and may be different the second time.
 func TestTableWhoseCellsGrow(t *testing.T) {
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Table = growing{new(atomic.Int64)} }})
 	for i := range 600 {

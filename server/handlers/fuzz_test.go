@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// asked sends a request that cannot last, and fails for any answer that puts the blame on the server.
+// asked sends a request whose context is canceled. It fails if the answer is an error of the server.
 func asked(t *testing.T, h *house, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
-	cancel() // a watch ends as soon as it has begun, a read that waits does not wait
+	cancel() // a watch ends as soon as it has begun, and a read does not wait
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r.WithContext(ctx))
 	if w.Code >= 500 && w.Code != http.StatusGatewayTimeout {

@@ -28,7 +28,7 @@ func (c *call) get() error {
 	return c.respondOne(http.StatusOK, it, f)
 }
 
-// getOptions are those of the request. Most have none, or the one that asks for what is in memory.
+// getOptions returns the options of the request. Most requests have no options, or only resourceVersion=0.
 func (c *call) getOptions() (*metav1.GetOptions, error) {
 	switch c.r.URL.RawQuery {
 	case "":

@@ -1,71 +1,38 @@
-// Package handlers answers the HTTP requests for one resource of a Kubernetes-style API.
+// Package handlers implements the HTTP handlers of one resource of a Kubernetes-style API.
 //
-// # One resource, one handler
-//
-// A [Resource] is an http.Handler for every path of one resource in one version: its collections, its items,
-// their subresources and the deprecated /watch/ paths. Mount it at the API's own paths, in any router:
+// A [Resource] is an http.Handler for every path of one resource in one version: its collections, its items, their subresources
+// and the deprecated /watch/ paths. Mount it at the paths of the API, in any router:
 //
 //	h, err := handlers.New(handlers.Options{
 //		Scheme:   scheme,
 //		Resource: gv.WithResource("widgets"),
 //		Kind:     gv.WithKind("Widget"),
-//		Storage:  reg, // a *registry.Registry, or anything with some of its capabilities
+//		Storage:  reg, // a *registry.Registry, or any value with some of its capabilities
 //	})
 //	mux.Handle("/apis/example.com/v1/", h)
 //
-// What a request wants is taken from the request.Info of its context, or else from its URL. The handler
-// authenticates and authorizes nobody and counts nothing: that is the business of filters around it.
+// The handler takes the namespace, the name and the subresource of a request from the request.Info in the request's context, or
+// else from the URL. The handler does not authenticate or authorize users, and does not limit the number of requests. Filters
+// around the handler do that.
 //
-// # Capabilities decide
+// # Verbs
 //
-// Options.Storage, and the storage of each subresource, is any value that implements some of the interfaces of
-// package registry; it is served with exactly those verbs ([Resource.Verbs]), and every other method is answered
-// with 405. The record interfaces (registry.Records and its companions) come before those of objects
+// Options.Storage, and the storage of each subresource, is any value that implements some of the interfaces of package registry.
+// The handler serves the verbs that these interfaces make possible ([Resource.Verbs]), and answers every other method with 405.
+// If a storage has both, the record interfaces (registry.Records and its companions) are used before the object interfaces
 // (registry.Getter and its companions). PATCH needs an update and a get.
-//
-// # Bytes
-//
-// A record that is stored in the version of the URL, asked for as JSON, is written as its own bytes: a single
-// object, an item of a list, a watch event, and the metadata inside a PartialObjectMetadata or a Table row. No
-// object is decoded for these. Every other answer is decoded, converted and encoded anew, unless somebody asked for the
-// same before and it is kept: for an event beside it in the log, for a record in Options.Forms, for a run of neighbours in
-// a list by the cache that has it.
-//
-// The forms are JSON, YAML, protobuf (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding) and
-// CBOR (https://www.rfc-editor.org/rfc/rfc8949), each of them of the object, of its metadata alone, and the text forms of a
-// Table. Watches are not in YAML.
-//
-// A list in any form takes no more memory the longer it is: it is written while it is made, and what no cache has of it is read
-// in portions of about 1 MiB. Whatever can fail is done
-// before the first byte of an answer, so that a long list of what is not bytes already is made twice. A failure after the
-// first byte aborts the connection, so that a client never takes half a list for a whole one.
-//
-// A list that is compressed (gzip, above 128 KiB) is one member joined from the compressed runs that the cache keeps, so
-// that what did not change is not compressed again; see package gzipparts.
 //
 // # Lists and watches
 //
-// A list is:
+// A list in JSON is one object, and a watch in JSON is a stream of lines:
 //
 //	{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"15"},"items":[{...},{...}]}
-//
-// and a watch is a stream of lines:
-//
 //	{"type":"ADDED","object":{"kind":"Widget",...}}
 //
 // The rules for resourceVersion, resourceVersionMatch, sendInitialEvents and bookmarks are those of
 // https://kubernetes.io/docs/reference/using-api/api-concepts/.
 //
-// # What will bite
-//
-//   - A client that does not answer the end of a watch over a WebSocket holds its connection for five seconds.
-//   - Warnings go to the recorder in the request's context (request.WithWarnings), and without one to the headers
-//     of the answer.
-//   - PATCH takes JSON patches, merge patches, for kinds of a Go type strategic merge patches, and server-side apply; see
-//     [Resource.PatchTypes]. All others are refused with 415.
-//   - Whoever can be updated or is stored as a record gets its metadata.managedFields here, under the name of the option
-//     fieldManager, or of the User-Agent up to its first slash.
-//   - A watch needs a ResponseWriter that can flush. Wrappers must have Unwrap, as http.ResponseController asks.
+// See [Resource] for the wire formats and for the cost of answers.
 package handlers
 
 import (
@@ -87,108 +54,151 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Defaults of Options.
+// Defaults of the fields of Options that are zero.
 const (
-	DefaultMaxBodyBytes      = 3 << 20
-	DefaultMaxDecodedBytes   = 8 << 20
-	DefaultMaxMetadataItems  = 10000
-	DefaultMinRequestTimeout = 30 * time.Minute
-	DefaultWriteTimeout      = 30 * time.Second
+	DefaultMaxBodyBytes      = 3 << 20          // default of MaxBodyBytes, in bytes
+	DefaultMaxDecodedBytes   = 8 << 20          // default of MaxDecodedBytes, in bytes
+	DefaultMaxMetadataItems  = 10000            // default of MaxMetadataItems
+	DefaultMinRequestTimeout = 30 * time.Minute // default of MinRequestTimeout
+	DefaultWriteTimeout      = 30 * time.Second // default of WriteTimeout
 )
 
 // Options describes a resource. Scheme, Resource, Kind and Storage are required.
 type Options struct {
-	// Scheme knows the kinds of the resource, in all its versions. A kind that it does not know can be read and
-	// deleted, but not created or updated: there is nothing to decode a body into.
+	// Scheme has the kinds of the resource, in all versions of the resource. Objects of a kind that is not in Scheme can be read
+	// and deleted. They cannot be created or updated, because there is no type to decode a body into.
 	Scheme *runtime.Scheme
-	// Resource is the group, version and plural of the URL; Kind is the kind that the URL speaks, of the same
-	// group and version.
+	// Resource is the group, version and plural name in the URL.
 	Resource schema.GroupVersionResource
-	Kind     schema.GroupVersionKind
-	// Namespaced resources live under /namespaces/{namespace}/.
+	// Kind is the kind of the objects in requests and answers. Its group and version are those of Resource.
+	Kind schema.GroupVersionKind
+	// Namespaced says that the objects are in namespaces: their paths contain /namespaces/{namespace}/.
 	Namespaced bool
-	// Storage has some of the capabilities of package registry.
+	// Storage implements some of the capabilities of package registry.
 	Storage any
-	// Admission judges writes and connections to a Storage that is no registry.Records, which has its own judged by
-	// itself; nil accepts all.
+	// Admission reviews writes and connections if Storage is not a registry.Records. A registry.Records reviews them itself. nil
+	// accepts all.
 	Admission admission.Source
-	// Verbs are those that are served, of the ones that Storage is capable of; nil is all of them. A verb that it is not
-	// capable of is refused.
+	// Verbs are the verbs to serve, out of those that Storage is capable of. nil serves all of them. New returns an error for a
+	// verb that Storage is not capable of.
 	Verbs []string
-	// Authorizer is asked for what the permission to make the request does not cover. Of a PUT or an apply which creates
-	// its object: whether the user may create it; nil: he may. Of a DELETE of an object which cannot be read: whether he
-	// has the verb unsafe-delete-ignore-read-errors; nil: such a DELETE is an error.
+	// Authorizer is called for permissions that the permission to make the request does not include. For a PUT or an apply that
+	// creates its object, it decides if the user may create the object; nil allows that. For a DELETE of an object that cannot be
+	// read, it decides if the user has the verb unsafe-delete-ignore-read-errors; nil makes such a DELETE an error. The
+	// authorizer in the request's policy, if there is one, is called instead.
 	Authorizer authz.Authorizer
-	// Subresources by name ("status"). The kind of one may be of another group and version ("scale").
+	// Subresources are the subresources by name ("status"). The kind of a subresource may be of another group and version
+	// ("scale").
 	Subresources map[string]Subresource
-	// Models are those of Scheme, by which objects are merged in a server-side apply. nil: made of the Go types, without
+	// Models are the models of Scheme that a server-side apply uses to merge objects. nil makes them from the Go types, without
 	// the markers in doc comments.
 	Models *patch.Models
-	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
+	// Table makes the tables of the resource. nil uses Storage if it is a registry.Tabler, or else the columns Name and Age.
 	Table registry.Tabler
-	// Formats are the wire formats, the default first. nil: JSON, YAML and protobuf. Protobuf is for kinds whose Go types
-	// have it, and for the metadata of all.
+	// Formats are the wire formats, the default first. nil means JSON, YAML and protobuf. Objects are written in protobuf only if
+	// the Go type of their kind supports it. The metadata of every object can be written in protobuf.
 	Formats []codec.Format
-	// Forms keeps what records are encoded as in other forms than the stored one, for all resources it is given to; nil:
-	// nothing is kept, but what a page of records or an event keeps itself.
+	// Forms caches the encodings of records in other forms than the stored one. Several resources may have the same cache. If it
+	// is nil, only the encodings that a page of records or an event keeps itself are cached.
 	Forms *storage.FormCache
-	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
+	// MaxBodyBytes limits the length of request bodies, in bytes. 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
-	// Budget bounds the bytes that requests hold: of a body above 16 KiB sixteen times its length, for what is made of it, from
-	// before it is read until the request ends, and so of an object that is changed or shown in another form than the stored one;
-	// of a body whose values take more than 32 KiB eight times that; of a list that no cache has, what is read of it at once; of a
-	// watch what it has not sent. Beyond that the answer is TooManyRequests. What would need more than a whole bound takes that.
-	// nil is no bound. Several resources may have the same.
+	// Budget bounds the bytes that requests hold. A request counts these bytes:
+	//
+	//   - For a body above 16 KiB, 16 times its length, for all that is made from the body. They count from before the body is
+	//     read until the request ends. A stored object above 16 KiB counts the same if it is changed, or shown in another form
+	//     than the stored one.
+	//   - For a body whose values take more than 32 KiB in memory, 8 times the size of the values.
+	//   - For a list that is in no cache, the records that are read at once.
+	//   - For a watch, the events that are not sent yet.
+	//
+	// A request beyond a bound is answered with TooManyRequests. A request that needs more than a whole bound counts as the whole
+	// bound. nil is no bound. Several resources may have the same Budget.
 	Budget *flowcontrol.Budget
-	// Selectors bounds the selectors of requests.
+	// Selectors limits the label selectors and field selectors of requests.
 	Selectors selector.Limit
-	// MaxDecodedBytes limits the memory that the values of a request body take when it is decoded, as far as can be told
-	// before: see codec.BodyLimits.Bytes. More is answered with 413. 0 is 8 MiB, negative is no limit.
+	// MaxDecodedBytes limits the memory, in bytes, that the values of a request body take when it is decoded, as estimated before
+	// decoding: see codec.BodyLimits.Bytes. A larger body is answered with 413. 0 is 8 MiB, negative is no limit.
 	MaxDecodedBytes int
-	// MaxMetadataItems limits each list and map in the metadata of a body: see codec.BodyLimits.Items. More is answered with
-	// 422. 0 is 10,000, negative is no limit.
+	// MaxMetadataItems limits the number of items of each list and map in the metadata of a body: see codec.BodyLimits.Items. A
+	// body with more is answered with 422. 0 is 10,000, negative is no limit.
 	MaxMetadataItems int
-	// Patches bounds what patches cost. Beyond it the answer is 413.
+	// Patches limits the cost of patches. A patch beyond a limit is answered with 413.
 	Patches patch.Bounds
-	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
-	// long, at random. 0 is 30 minutes.
+	// MinRequestTimeout is the shortest duration of a watch without timeoutSeconds. The duration is chosen at random, up to twice
+	// as long. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
-	// WriteTimeout is how long one write of a watch may be blocked by a client that does not read, before its
-	// connection is given up. 0 is 30 seconds, negative is for ever.
+	// WriteTimeout is how long a client that does not read may block one write of a watch. After that, the connection is aborted.
+	// 0 is 30 seconds, negative is no limit.
 	WriteTimeout time.Duration
-	// Warnings are shown with every answer, such as that the version is deprecated.
+	// Warnings are sent with every answer, for example that the version is deprecated.
 	Warnings []string
-	// Stop, once closed, ends all watches cleanly. nil: they end with their requests only.
+	// Stop ends all watches cleanly when it is closed. If it is nil, watches end only with their requests.
 	Stop <-chan struct{}
-	// Hooks are told what happens.
+	// Hooks are called when something happens in the resource, for metrics.
 	Hooks Hooks
 }
 
-// Subresource is one subresource of a resource.
+// Subresource describes one subresource of a resource.
 type Subresource struct {
-	// Kind is the kind of its objects; zero is the resource's own.
+	// Kind is the kind of the objects of the subresource. Zero is the kind of the resource.
 	Kind schema.GroupVersionKind
-	// Storage has some of the capabilities of package registry.
+	// Storage implements some of the capabilities of package registry.
 	Storage any
 	// Admission is as in Options, for this subresource. It must be nil for the views of a Registry.
 	Admission admission.Source
 }
 
 // Resource serves one resource. Its methods may be called concurrently.
+//
+// # Formats
+//
+// The formats are JSON, YAML, protobuf (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding) and CBOR
+// (https://www.rfc-editor.org/rfc/rfc8949). In each of them, a client can ask for whole objects or for metadata alone. A Table is
+// only available in the text formats. A watch is not available in YAML.
+//
+// PATCH accepts JSON patches, merge patches, strategic merge patches (for kinds with a Go type) and server-side apply: see
+// [Resource.PatchTypes]. Other media types are answered with 415.
+//
+// # Answers
+//
+// A record that is stored in the version of the URL is written to a JSON answer as the stored bytes, without decoding an object.
+// This is true for a single object, for an item of a list, for a watch event, and for the metadata in a PartialObjectMetadata or
+// in a row of a Table. For any other answer, the object is decoded, converted and encoded, unless the result of an earlier
+// request is cached: for an event beside the event in the log, for a record in Options.Forms, and for adjacent records of a list
+// in the cache that the records come from.
+//
+// The memory for a list does not grow with the length of the list, in any format. The list is written while it is made. Records
+// that are in no cache are read in portions of about 1 MiB. Everything that can fail is done before the first byte of the answer.
+// Therefore a long list whose items must be encoded is encoded twice. A failure after the first byte aborts the connection, so
+// that a client never takes a part of a list for the whole list.
+//
+// A list above 128 KiB is compressed if the client accepts gzip. The answer is one gzip member, joined from compressed runs of
+// records that the cache keeps, so that unchanged records are not compressed again; see package gzipparts.
+//
+// Warnings go to the recorder in the request's context (request.WithWarnings). Without a recorder, they go to the header of the
+// answer.
+//
+// Objects that are stored as records or can be updated get their metadata.managedFields here. The manager is the option
+// fieldManager, or the User-Agent up to its first slash.
+//
+// A watch needs a ResponseWriter that can flush. ResponseWriters that wrap another one must have the method Unwrap that
+// http.ResponseController calls. A client that does not respond when the server closes a WebSocket holds its connection for five
+// seconds.
 type Resource struct {
 	scheme      *runtime.Scheme
 	models      *patch.Models
 	gvr         schema.GroupVersionResource
-	owner       schema.GroupVersionKind // the kind of the resource, whatever those of its subresources are
+	owner       schema.GroupVersionKind // the kind of the resource, also in endpoints of subresources of another kind
 	namespaced  bool
 	formats     []codec.Format
 	maxBody     int64
 	budget      *flowcontrol.Budget
-	most        int64          // that one request can hold of budget
-	selectors   selector.Limit // of requests
+	most        int64          // the largest share of budget that one request can have
+	selectors   selector.Limit // limits the selectors of requests
 	watched     watchSelectors
 	sending     shownEvents
-	making      chan struct{} // full while as many events of objects are made as may be at once
+	making      chan struct{} // a semaphore: how many object events are made at once
 	bodyLimits  codec.BodyLimits
 	patchBounds patch.Bounds
 	minTimeout  time.Duration
@@ -206,8 +216,8 @@ type Resource struct {
 	subs        map[string]*endpoint
 }
 
-// Verbs returns the verbs of the resource (subresource "") or of a subresource, sorted, as discovery shows them;
-// nil for a subresource that it does not have.
+// Verbs returns the verbs of the resource (subresource "") or of a subresource, sorted, as discovery shows them. It returns nil
+// if the resource does not have the subresource. The slice is a copy.
 func (r *Resource) Verbs(subresource string) []string {
 	e := r.main
 	if subresource != "" {
@@ -219,11 +229,11 @@ func (r *Resource) Verbs(subresource string) []string {
 	return slices.Clone(e.verbs)
 }
 
-// ServeHTTP answers one request. A path that is none of this resource's is answered with 404.
+// ServeHTTP answers one request. It answers a path that does not belong to the resource with 404.
 func (r *Resource) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.route(w, req) }
 
-// MediaTypes are those in which an object can be answered.
+// MediaTypes returns the media types in which an object of the resource can be answered.
 func (r *Resource) MediaTypes() []string { return codec.MediaTypes(r.main.forms.Own()) }
 
-// StreamTypes are those in which a watch can be answered.
+// StreamTypes returns the media types in which a watch of the resource can be answered.
 func (r *Resource) StreamTypes() []string { return codec.StreamTypes(r.main.forms.Own()) }

@@ -14,23 +14,26 @@ import (
 )
 
 const (
-	// portionBytes is how much of a list that no cache has is read at once.
+	// portionBytes is how many bytes of a list that is in no cache are read at once.
 	portionBytes = 1 << 20
-	// freeBody is the size up to which a body counts nothing: how many there are is bounded by the requests in flight.
+	// freeBody is the size of a body up to which it is not counted. The number of such bodies is bounded by the requests in
+	// flight.
 	freeBody = 16 << 10
-	// bodyWeight is how many bytes are counted for one of a body: the body, the object that is made of it and its encodings.
+	// bodyWeight is how many bytes are counted for one byte of a body: for the body, the object that is made from it and its
+	// encodings.
 	bodyWeight = 16
-	// freeValues is how much the values of a body may take that count nothing, and valueWeight how many bytes are counted for each
-	// byte of more: the values themselves, those in other versions and of before, and what is made to compare and encode them.
+	// freeValues is the memory of a body's values up to which they are not counted. valueWeight is how many bytes are counted for
+	// one byte of larger values: for the values, for those of other versions and of the old object, and for comparing and
+	// encoding them.
 	freeValues  = 32 << 10
 	valueWeight = 8
 	// initialBytes is what a watch counts until it has sent its initial events: the buffer and those events.
 	initialBytes = 160 << 10
-	// freeEvents is the size up to which the events that a watch has not sent count nothing.
+	// freeEvents is the size, in bytes, up to which the events that a watch has not sent are not counted.
 	freeEvents = 16 << 10
 )
 
-// hold counts n more bytes for the request until its end. The error is a TooManyRequests.
+// hold counts n more bytes for the request until the request ends. The error is a TooManyRequests.
 func (c *call) hold(n int64) error {
 	if c.budget == nil || n <= 0 {
 		return nil
@@ -38,7 +41,8 @@ func (c *call) hold(n int64) error {
 	return c.take(n)
 }
 
-// take is hold for a request that counts: a share of nothing can grow when it is no longer known whose the request is.
+// take is hold for a request with a budget. It makes a share even for n 0: a watch needs a share that can grow later, when the
+// watch does not keep the user of the request any more.
 func (c *call) take(n int64) (err error) {
 	if c.share != nil {
 		return response.Rejected(c.share.Grow(n))
@@ -50,7 +54,7 @@ func (c *call) take(n int64) (err error) {
 	return response.Rejected(err)
 }
 
-// held is how many bytes are counted for the request now.
+// held returns how many bytes are counted for the request now.
 func (c *call) held() int64 {
 	if c.share == nil {
 		return 0
@@ -58,7 +62,8 @@ func (c *call) held() int64 {
 	return c.share.Held()
 }
 
-// holder is for whom the request counts: without filters around the handler the user that the storage is told.
+// holder returns the user and the address that the request counts for. Without filters around the handler, that is the user of
+// the registry.Call.
 func (c *call) holder() flowcontrol.Holder {
 	h := request.HolderFrom(c.r.Context())
 	if h.User == "" {
@@ -74,11 +79,12 @@ func (c *call) release() {
 	}
 }
 
-// account counts what a list has read and holds.
+// account counts the bytes of a list that are read and in memory.
 type account call
 
-// Hold implements storage.Account. Of a list of several portions nothing is given back before its end: what is counted while it
-// is read for the first time, so that it can be refused, is enough for when it is sent.
+// Hold implements storage.Account. The count of a list in several portions does not decrease before the list ends. What is
+// counted in the first reading, when the request can still be refused, is then enough for the second reading, when the list is
+// sent.
 func (a *account) Hold(bytes int64) error {
 	c := (*call)(a)
 	if c.budget == nil {
@@ -91,7 +97,8 @@ func (a *account) Hold(bytes int64) error {
 	return c.hold(more)
 }
 
-// most is the largest share that a request can have: one that would need more is served when nobody else holds anything.
+// most returns the largest share that a request can have. A request that would need more counts as that share, and is served if
+// no other request holds bytes.
 func most(b *flowcontrol.Budget) int64 {
 	all := b.Bounds()
 	out := int64(math.MaxInt64)
@@ -103,7 +110,7 @@ func most(b *flowcontrol.Budget) int64 {
 	return max(out, 1)
 }
 
-// holdBody counts a body of which so many bytes are known, or an object of so many bytes that is decoded.
+// holdBody counts a body of which n bytes are known, or a stored object of n bytes that is decoded.
 func (c *call) holdBody(n int64) error {
 	if n <= freeBody || c.budget == nil {
 		return nil
@@ -115,7 +122,7 @@ func (c *call) holdBody(n int64) error {
 	return c.hold(weight - c.held())
 }
 
-// holdValues counts a body whose values take so many bytes when it is decoded, however short it is.
+// holdValues counts a body whose values take so many bytes when they are decoded.
 func (c *call) holdValues(bytes int) error {
 	n := int64(bytes)
 	if n <= freeValues || c.budget == nil {
@@ -128,7 +135,7 @@ func (c *call) holdValues(bytes int) error {
 	return c.hold(weight - c.held())
 }
 
-// limits are those of the bodies of the request.
+// limits returns the limits for the bodies of the request.
 func (c *call) limits() codec.BodyLimits {
 	l := c.bodyLimits
 	if c.budget != nil {
@@ -137,13 +144,14 @@ func (c *call) limits() codec.BodyLimits {
 	return l
 }
 
-// changed counts the stored object that a request changes, however small the body of the request is.
+// changed counts the stored object that a request changes. The request may have a small body.
 type changed call
 
 // Hold implements storage.Account.
 func (c *changed) Hold(bytes int64) error { return (*call)(c).holdBody(bytes) }
 
-// holdAnswer counts what a read answers with: the text of a record, or what is made of one that has to be decoded for it.
+// holdAnswer counts the answer to a read: the bytes of a record, or the result of decoding and encoding the record if that is
+// necessary.
 func (c *call) holdAnswer(it wire.Item, f wire.Form) error {
 	n := int64(it.Record.Body.Size())
 	if n <= freeBody || c.budget == nil {
@@ -155,8 +163,8 @@ func (c *call) holdAnswer(it wire.Item, f wire.Form) error {
 	return c.hold(min(n, c.most) - c.held())
 }
 
-// holdInitial counts a watch that begins. One with initial events counts before them what it needs for all of them, so that it can be
-// refused with a status.
+// holdInitial counts a watch that begins. A watch with initial events counts their memory before the first is sent, so that the
+// watch can still be refused with a status.
 func (w *watching) holdInitial() error {
 	if w.budget == nil {
 		return nil
@@ -167,15 +175,16 @@ func (w *watching) holdInitial() error {
 	return w.take(w.least)
 }
 
-// shownEvents are the large events that watches are sending. Each counts once in each form, however many watches send it, for nobody:
-// it is in the memory of the cache, and stays for as long as a watch has not sent it. What it leaves no room for is turned away.
-// A watch is only if its event is one too many of those that stay because watches do not read.
+// shownEvents are the large events that watches are sending. In each form, an event is counted once, without a holder, for any
+// number of watches that send it. The event is in the memory of the cache, and stays there until the last watch has sent it. The
+// bytes of these events reduce the room for requests that come later. A watch ends with an error only if the budget has no room
+// for its event beside the events that other watches have not sent.
 type shownEvents struct {
 	mu     sync.Mutex
-	events map[shownForm]*shownEvent // guarded by mu, as all in it
+	events map[shownForm]*shownEvent // guarded by mu, with all that is in it
 }
 
-// shownForm is an event in one form.
+// shownForm identifies an event in one form.
 type shownForm struct {
 	of   *storage.Forms
 	form wire.SharedForm
@@ -212,8 +221,8 @@ func (s *shownEvents) begin(b *flowcontrol.Budget, of shownForm, n int64) (end f
 	}, nil
 }
 
-// holdEvents counts the memory of the events that are not sent, before it is taken. A TooManyRequests ends the watch: the client goes
-// on where it was.
+// holdEvents counts the memory of events that are not sent, before that memory is allocated. A TooManyRequests ends the watch:
+// the client can continue at the last event that it received.
 func (w *watching) holdEvents(bytes int) error {
 	if bytes <= freeEvents || w.budget == nil {
 		return nil
@@ -221,14 +230,14 @@ func (w *watching) holdEvents(bytes int) error {
 	return w.hold(min(int64(bytes), w.most) - w.held())
 }
 
-// sent gives back what was counted for events, when they are sent.
+// sent stops counting the events, when they are sent.
 func (w *watching) sent() {
 	if more := w.held() - w.least; more > 0 {
 		w.share.Shrink(more)
 	}
 }
 
-// countedBody is a body of unknown length, which is counted while it is read.
+// countedBody is a body of unknown length that is counted while it is read.
 type countedBody struct {
 	io.Reader
 	c    *call

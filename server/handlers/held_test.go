@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// atOnce is a registry whose lists are read at once, however long they are.
+// atOnce is a registry that ignores portions: its lists are read at once.
 type atOnce struct{ *registry.Registry }
 
 func (r atOnce) ListRecords(call *registry.Call, opts storage.ListOptions) (storage.Page, error) {
@@ -32,11 +32,11 @@ func (r atOnce) ListRecords(call *registry.Call, opts storage.ListOptions) (stor
 	return r.Registry.ListRecords(call, opts)
 }
 
-// copying is a backend that gives each reader bytes of its own, as one that reads a file does.
+// copying is a backend that returns a copy of the bytes to each reader, like a backend that reads a file.
 type copying struct {
 	storage.Backend
 	reads  atomic.Int64
-	broken atomic.Int64 // the read that fails; 0: none does
+	broken atomic.Int64 // the number of the read that fails; 0 is none
 }
 
 func (c *copying) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
@@ -50,7 +50,7 @@ func (c *copying) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 	return res, err
 }
 
-// largeHouse is a house with n widgets of size bytes, and another handler of the same that reads lists at once.
+// largeHouse returns a house with n widgets of size bytes, and a second handler for it that reads lists at once.
 func largeHouse(t testing.TB, n, size int, budget *flowcontrol.Budget) (h *house, whole http.Handler, below *copying) {
 	t.Helper()
 	var opts handlers.Options
@@ -79,7 +79,7 @@ func largeHouse(t testing.TB, n, size int, budget *flowcontrol.Budget) (h *house
 
 var age = regexp.MustCompile(`\b([0-9]+m)?[0-9]+s\b`)
 
-// A list that is read in portions is, in every form, the list that is read at once.
+// A list that is read in portions is the same as a list that is read at once, in every form.
 func TestListsInPortions(t *testing.T) {
 	h, whole, below := largeHouse(t, 26, 100<<10, nil)
 	now, err := strconv.Atoi(h.now(t))
@@ -116,7 +116,7 @@ func TestListsInPortions(t *testing.T) {
 				}
 				want, wantText := ask(whole)
 				got, gotText := ask(h)
-				if strings.Contains(accept, "Table") { // which tells how old things are
+				if strings.Contains(accept, "Table") { // its ages may be different
 					gotText, wantText = age.ReplaceAllString(gotText, "age"), age.ReplaceAllString(wantText, "age")
 					got.Header().Del("Content-Length")
 					want.Header().Del("Content-Length")
@@ -129,7 +129,7 @@ func TestListsInPortions(t *testing.T) {
 		}
 	}
 	reads := int64(0)
-	for range 10 { // what was read before may be there still, and is shared
+	for range 10 { // bytes of earlier reads may still be in memory, and are shared
 		runtime.GC()
 		runtime.GC()
 		below.reads.Store(0)
@@ -141,14 +141,14 @@ func TestListsInPortions(t *testing.T) {
 	t.Errorf("a list of 2.6 MiB is read in %d portions", reads)
 }
 
-// What cannot be read is found before the first byte; what fails later aborts the answer.
+// An object that cannot be read is found before the first byte. A later failure aborts the answer.
 func TestPortionsThatFail(t *testing.T) {
 	h, _, below := largeHouse(t, 26, 100<<10, nil)
 	below.reads.Store(0)
 	h.ask("GET", base, "")
 	reads := below.reads.Load()
 	for n := int64(1); n <= reads; n++ {
-		runtime.GC() // what was read before is not shared
+		runtime.GC() // so that bytes of earlier reads are not shared
 		runtime.GC()
 		below.reads.Store(0)
 		below.broken.Store(n)
@@ -163,7 +163,7 @@ func TestPortionsThatFail(t *testing.T) {
 			return false
 		}()
 		switch {
-		case below.reads.Load() < n: // somebody's portion was there still
+		case below.reads.Load() < n: // a portion of another request was still in memory
 		case aborted && w.Code == 200 && !strings.HasSuffix(w.Body.String(), "]}\n") && n > reads/2:
 		case !aborted && w.Code == http.StatusServiceUnavailable && decodeStatus(t, w.Body.Bytes()).Reason == metav1.StatusReasonServiceUnavailable:
 		default:
@@ -187,7 +187,7 @@ func (s *unread) Write([]byte) (int, error) {
 	return 0, errors.New("the client is gone")
 }
 
-// Clients that do not read a list hold portions of it, which are counted. Not parallel: the heap is looked at.
+// Clients that do not read a list hold portions of it, which are counted. The test is not parallel, because it measures the heap.
 func TestStalledReadersHoldPortions(t *testing.T) {
 	const readers, n, size = 12, 64, 256 << 10 // 16 MiB
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 64 << 20, User: -1, Address: -1})
@@ -230,7 +230,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Who asks for a list while all bytes are held is told to come again.
+// A request for a list is refused with TooManyRequests while all bytes of the budget are held.
 func TestListsBeyondTheBudget(t *testing.T) {
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 4 << 20, User: -1, Address: -1})
 	h, _, _ := largeHouse(t, 20, 256<<10, budget)
@@ -247,10 +247,11 @@ func TestListsBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// chunked is a body whose length is not told.
+// chunked is a body of unknown length.
 type chunked struct{ io.Reader }
 
-// A body is counted with what is made of it, before it is read or, if its length is not known, while it is.
+// A body is counted before it is read, with everything that is made from it. If its length is not known, it is counted while it
+// is read.
 func TestBodiesAreCounted(t *testing.T) {
 	const all = 4 << 20
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: all, User: -1, Address: -1})
@@ -303,7 +304,7 @@ func TestBodiesAreCounted(t *testing.T) {
 	}
 }
 
-// What one user holds does not keep another one out.
+// A user who holds bytes does not block other users.
 func TestBytesOfUsers(t *testing.T) {
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 4 << 20, User: 2 << 20, Address: -1})
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget = budget }})
@@ -314,14 +315,14 @@ func TestBytesOfUsers(t *testing.T) {
 	wantStatus(t, h.ask("POST", base, body), 429, metav1.StatusReasonTooManyRequests, "too many bytes of one user: the limit is 2097152")
 }
 
-// What a small request makes of a large stored object is counted as what a large body makes is.
+// A small request that changes a large stored object is counted like a request with a large body.
 func TestLargeStoredObjectsAreCounted(t *testing.T) {
 	const size = 500 << 10
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 17 * size, User: -1, Address: -1})
 	var opts handlers.Options
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o }})
 	opts.Storage, opts.Subresources, opts.Budget = h.registry, nil, nil
-	writer, err := handlers.New(opts) // which counts nothing
+	writer, err := handlers.New(opts) // this handler counts nothing
 	must(t, err)
 	w := httptest.NewRecorder()
 	body := fmt.Sprintf(`{"metadata":{"name":"large"},"spec":{"size":1,"data":%q}}`, strings.Repeat("x", size-4096))
@@ -360,7 +361,7 @@ func TestLargeStoredObjectsAreCounted(t *testing.T) {
 			t.Errorf("change %d: %d, %v, %.200s", i, w.Code, w.Header(), w.Body)
 		}
 	}
-	if w := ask("GET", "", ""); w.Code != http.StatusOK || w.Body.Len() < size-4096 { // its own text, once
+	if w := ask("GET", "", ""); w.Code != http.StatusOK || w.Body.Len() < size-4096 { // only its own text, once
 		t.Errorf("GET: %d", w.Code)
 	}
 	must(t, other.Grow(14*size+size/2))
@@ -376,7 +377,7 @@ func TestLargeStoredObjectsAreCounted(t *testing.T) {
 	}
 }
 
-// A small body counts by its values when these take much more than the text.
+// A small body is counted by the size of its values, if that is much larger than its text.
 func TestSmallBodiesOfManyValuesAreCounted(t *testing.T) {
 	const all, n = 8 << 20, 2500
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: all, User: -1, Address: -1})
@@ -411,14 +412,14 @@ func TestSmallBodiesOfManyValuesAreCounted(t *testing.T) {
 	}
 }
 
-// A collection that no cache has is read, deleted and shown in portions, which are counted.
+// A collection that is in no cache is read, deleted and answered in portions, which are counted.
 func TestCollectionsAreDeletedInPortions(t *testing.T) {
 	const n, size = 60, 100 << 10
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 64 << 20, User: -1, Address: -1})
 	h, _, below := largeHouse(t, n, size, budget)
 	list := h.ask("GET", base, "").Body.String()
 	for _, query := range []string{"?dryRun=All", ""} {
-		runtime.GC() // what was read before is not shared
+		runtime.GC() // so that bytes of earlier reads are not shared
 		runtime.GC()
 		budget.Peak()
 		below.reads.Store(0)

@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const initialBytes = 160 << 10 // what a watch counts before its initial events are sent
+const initialBytes = 160 << 10 // the bytes that a watch counts before its initial events are sent
 
-// until waits for what another goroutine does.
+// until waits until another goroutine makes a condition true.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for range 10_000 {
@@ -33,11 +33,11 @@ func until(t *testing.T, what string, done func() bool) {
 	t.Fatal("this does not happen: " + what)
 }
 
-// late is a ResponseWriter of a client that reads nothing for a while, and then all.
+// late is a ResponseWriter of a client that reads nothing at first, and then everything.
 type late struct {
 	head   http.Header
-	writes chan<- int   // of a length
-	from   chan<- *byte // of what is written; may be nil
+	writes chan<- int   // receives the length of each write
+	from   chan<- *byte // receives the address of the bytes of each write; may be nil
 	read   <-chan struct{}
 
 	mu   sync.Mutex
@@ -65,7 +65,7 @@ func (s *late) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// Watches that begin with all objects count before the first of them, and no more when they have sent the last.
+// Watches with initial events count bytes before the first of them, and no more when they have sent the last.
 func TestInitialEventsAreCounted(t *testing.T) {
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 2*initialBytes + initialBytes/2, User: -1, Address: -1})
 	h, _, _ := largeHouse(t, 20, 64<<10, budget)
@@ -101,15 +101,15 @@ func TestInitialEventsAreCounted(t *testing.T) {
 	}
 }
 
-// Large events that no cache shares count while they are sent. A watch for which there is no room ends, and the client goes on where it
-// was.
+// Large events that no cache shares are counted while they are sent. A watch without room for an event ends, and its client can
+// continue at the last event that it received.
 func TestLargeEventsAreCounted(t *testing.T) {
 	const size = 300 << 10
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 2 * size, User: -1, Address: -1})
 	var opts handlers.Options
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o }})
 	opts.Storage, opts.Subresources, opts.Budget = h.registry, nil, nil
-	writer, err := handlers.New(opts) // which counts nothing
+	writer, err := handlers.New(opts) // this handler counts nothing
 	must(t, err)
 	h.make(t, "a")
 	read, writes := make(chan struct{}), make(chan int, 1000)
@@ -168,8 +168,8 @@ func TestLargeEventsAreCounted(t *testing.T) {
 	}
 }
 
-// A large event of a cache is made once for all watches of a form, and counts once until the last of them has sent it. No watch ends
-// for it.
+// A large event in a cache is made once for all watches of a form. It is counted once, until the last watch has sent it. No watch
+// ends because of it.
 func TestLargeEventsAreShared(t *testing.T) {
 	const size, watches = 300 << 10, 5
 	for accept, event := range map[string]func(object []byte) []byte{
@@ -181,7 +181,7 @@ func TestLargeEventsAreShared(t *testing.T) {
 		budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: size, User: -1, Address: -1})
 		var opts handlers.Options
 		h, _ := cachedMaps(t, 0, func(o *handlers.Options) { opts, o.Budget = *o, budget })
-		writer, err := handlers.New(opts) // which counts nothing
+		writer, err := handlers.New(opts) // this handler counts nothing
 		must(t, err)
 		target := "/api/v1/namespaces/default/configmaps"
 		read, writes, from := make(chan struct{}), make(chan int, 100), make(chan *byte, 100)
@@ -236,13 +236,13 @@ func TestLargeEventsAreShared(t *testing.T) {
 	}
 }
 
-// A small event counts nothing in a large buffer that another request has left.
+// A small event is not counted, even if it is in a large buffer of an earlier request.
 func TestSmallEventsInLargeBuffers(t *testing.T) {
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 1 << 20, User: -1, Address: -1})
 	var opts handlers.Options
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o }})
 	opts.Storage, opts.Subresources, opts.Budget = h.registry, nil, nil
-	writer, err := handlers.New(opts) // which counts nothing
+	writer, err := handlers.New(opts) // this handler counts nothing
 	must(t, err)
 	post := func(name, data string) {
 		t.Helper()
@@ -254,7 +254,7 @@ func TestSmallEventsInLargeBuffers(t *testing.T) {
 	}
 	post("large", strings.Repeat("x", 500<<10))
 	from := h.now(t)
-	for range 8 { // these leave their buffers
+	for range 8 { // these leave large buffers in the pool
 		h.ask("GET", base+"/large", "")
 	}
 	rest, err := budget.Count(1 << 20)
@@ -267,20 +267,20 @@ func TestSmallEventsInLargeBuffers(t *testing.T) {
 	}
 }
 
-// Events that many watches do not read, each another, are bounded: the watch whose event is one too many ends, and its client goes on
-// where it was.
+// Different events of many watches whose clients do not read are bounded. A watch whose event is beyond the bound ends, and its
+// client can continue at the last event that it received.
 func TestSharedEventsAreBounded(t *testing.T) {
 	const size, events = 300 << 10, 4
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 3 * size, User: -1, Address: -1})
 	var opts handlers.Options
 	h, _ := cachedMaps(t, 0, func(o *handlers.Options) { opts, o.Budget = *o, budget })
-	writer, err := handlers.New(opts) // which counts nothing
+	writer, err := handlers.New(opts) // this handler counts nothing
 	must(t, err)
 	target := "/api/v1/namespaces/default/configmaps"
 	read, writes := make(chan struct{}), make(chan int, 100)
 	var all sync.WaitGroup
 	var clients []*late
-	for i := range events { // each watch does not read the event of its own ConfigMap
+	for i := range events { // the client of each watch does not read the event of its own ConfigMap
 		w := &late{head: http.Header{}, writes: writes, read: read}
 		clients = append(clients, w)
 		query := fmt.Sprintf("?watch=1&timeoutSeconds=4&resourceVersion=%s&fieldSelector=metadata.name%%3Dlarge%d", h.now(t), i)

@@ -2,15 +2,15 @@ package handlers
 
 import "context"
 
-// Hooks are told what happens in a Resource and its subresources, for metrics. Any may be nil. They are called by many
-// goroutines at once, in the middle of their work: they must be quick.
+// Hooks are functions that a Resource and its subresources call, for metrics. Each may be nil. They are called from many
+// goroutines at once while requests are served, so they must return quickly.
 type Hooks struct {
-	// Body is called for each request body that is read whole, be it empty, with the request's verb as request.Info has it
-	// and the size in bytes.
+	// Body is called for each request body that was read to its end, even an empty one. verb is the verb of the request.Info,
+	// size is the length of the body in bytes.
 	Body func(verb string, size int)
-	// Event is called for each event that is written to a watch, with the size of its frame in bytes.
+	// Event is called for each event that is written to a watch. size is the length of the event in the stream, in bytes.
 	Event func(size int)
-	// InitialEnd is called when a watch that was asked for its initial events has been told that they end. ctx is the
-	// request's, with its request.Info.
+	// InitialEnd is called when a watch that asked for initial events has written the bookmark that ends them. ctx is the
+	// request's context, with its request.Info.
 	InitialEnd func(ctx context.Context)
 }

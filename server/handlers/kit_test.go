@@ -42,7 +42,7 @@ type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 
 var gv = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
-// house is a resource widgets over a memory backend.
+// house is a resource of widgets over a memory backend.
 type house struct {
 	http.Handler
 	backend  *memory.Backend
@@ -50,7 +50,7 @@ type house struct {
 	resource *handlers.Resource
 }
 
-// tune changes what newHouse builds.
+// tune has the options of newHouse.
 type tune struct {
 	strategy registry.Strategy[*Widget]
 	handlers func(o *handlers.Options)
@@ -110,7 +110,7 @@ const (
 	all  = "/apis/example.com/v1/widgets"
 )
 
-// ask sends one request. head is "Name: value" pairs of header lines.
+// ask sends one request. head has lines of the header, such as "Accept: text/plain".
 func (h *house) ask(method, target, body string, head ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if body == "" {
@@ -144,7 +144,7 @@ func (h *house) record(t testing.TB, name string) storage.Record {
 	return rec
 }
 
-// whole is the wire form of a stored widget.
+// whole returns a stored widget as JSON.
 func (h *house) whole(t testing.TB, name string) string {
 	rec := h.record(t, name)
 	return string(rec.Body.AppendObject(nil, rec.Revision))
@@ -222,14 +222,14 @@ func (s *stream) Flush() {
 	s.flushes++
 }
 
-// text is what has been flushed.
+// text returns everything that was flushed.
 func (s *stream) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.flushed.String()
 }
 
-// watching runs a watch in the background; stop ends it and waits.
+// watching runs a watch in the background. stop ends the watch and waits.
 func (h *house) watching(target string, head ...string) (s *stream, done <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := httptest.NewRequest(http.MethodGet, target, nil).WithContext(ctx)
@@ -249,7 +249,7 @@ func (h *house) watching(target string, head ...string) (s *stream, done <-chan 
 	}
 }
 
-// now is the storage's revision as clients see it.
+// now returns the current resourceVersion of the storage.
 func (h *house) now(t testing.TB) string {
 	t.Helper()
 	got, err := h.backend.Range(context.Background(), storage.Range{From: "/", CountOnly: true})
@@ -272,7 +272,7 @@ func decodeList(t testing.TB, w *httptest.ResponseRecorder) widgetList {
 	return l
 }
 
-// aborts reports whether a panic is the one that aborts a connection.
+// aborts reports whether p is the value of a panic that aborts a connection.
 func aborts(p any) bool {
 	err, _ := p.(error)
 	return errors.Is(err, http.ErrAbortHandler)

@@ -70,8 +70,9 @@ func (c *call) respondPage(page storage.Page, f wire.Form) error {
 	return c.respondList(lm, c.pageSource(c.ctx, page), f)
 }
 
-// respondChosen answers with a list object that a storage made, without what the request did not ask for: a Lister need not
-// look at namespace and selectors. A list that it made in pages is taken as it is, for it has counted.
+// respondChosen answers with the objects of a list that match the request's namespace and selectors. The list comes from a
+// Lister, which may ignore both. A list with a continue token, or for a request with one, is not filtered, because its pages and
+// counts would then be wrong.
 func (c *call) respondChosen(list runtime.Object, opts *metav1.ListOptions, f wire.Form) error {
 	chosen, err := registry.Selects(opts)
 	if err != nil {
@@ -86,12 +87,12 @@ func (c *call) respondChosen(list runtime.Object, opts *metav1.ListOptions, f wi
 	}, f)
 }
 
-// respondListObject answers with a list object that a storage made.
+// respondListObject answers with all items of a list object that the storage returned.
 func (c *call) respondListObject(list runtime.Object, f wire.Form) error {
 	return c.respondListed(list, nil, f)
 }
 
-// respondListed answers with the items of a list object that keep chooses; nil is all of them.
+// respondListed answers with the items of a list object for which keep returns true. A nil keep keeps all of them.
 func (c *call) respondListed(list runtime.Object, keep func(obj runtime.Object) bool, f wire.Form) error {
 	if status, ok := list.(*metav1.Status); ok {
 		return c.respondOne(http.StatusOK, wire.Item{Object: status}, f)

@@ -13,24 +13,24 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// source is what a list shows: so many items, and the same in blocks.
+// source is the content of a list: the number of items and the items, also in blocks if there are any.
 type source struct {
 	count  int
 	items  iter.Seq[wire.Item]
-	bytes  iter.Seq[storage.Record] // the same, when all are records in the version of the URL; else nil
-	blocks iter.Seq[block]          // nil: there are none
-	// portions of which the items are; nil: all are there. How many they are, and how the list ends, is known when they were
-	// walked once.
+	bytes  iter.Seq[storage.Record] // the same items, if all are records in the version of the URL; else nil
+	blocks iter.Seq[block]          // the same items in blocks; nil if there are none
+	// portions are the portions that the items are read in; nil if all items are in memory. count, and how the list ends, are
+	// only available after all portions were read once.
 	portions *portions
 }
 
-// block is a run of items. Its forms keep what is made of all of them; nil keeps nothing.
+// block is a run of items. forms caches the encodings of the whole block; if it is nil, they are not cached.
 type block struct {
 	items iter.Seq[wire.Item]
 	forms *storage.Forms
 }
 
-// pageSource is what a page shows.
+// pageSource returns the content of a page.
 func (e *endpoint) pageSource(ctx context.Context, page storage.Page) source {
 	if page.Next != nil {
 		p := &portions{ctx: ctx, first: page}
@@ -52,16 +52,16 @@ func (e *endpoint) pageSource(ctx context.Context, page storage.Page) source {
 	return src
 }
 
-// portions are a page that is read while it is shown. One goroutine uses them.
+// portions is a page whose records are read in portions while the page is written. One goroutine uses it.
 type portions struct {
 	ctx   context.Context
 	first storage.Page
-	final bool // they are walked for the last time: nothing is kept of what was shown
+	final bool // this is the last walk: records that were written are not kept
 
-	// Of the last walk:
-	count int
-	last  storage.Page // which has the end of the list
-	err   error        // why it has not come to the end
+	// Set by the last walk.
+	count int          // the number of records
+	last  storage.Page // the last portion, which says how the list ends
+	err   error        // why the walk did not reach the end
 }
 
 func (p *portions) records(yield func(storage.Record) bool) {
@@ -87,7 +87,7 @@ func (p *portions) records(yield func(storage.Record) bool) {
 	}
 }
 
-// shows reports whether all records of a page are written in the version of the URL.
+// shows reports whether all records of a page are stored in the version of the URL.
 func (e *endpoint) shows(page storage.Page) bool {
 	if page.Version != "" || page.Records == nil {
 		return page.Version == e.Version || page.Records == nil
@@ -113,7 +113,7 @@ func eachRecord(records iter.Seq[storage.Record]) iter.Seq[wire.Item] {
 	}
 }
 
-// objectSource shows the items of a list object.
+// objectSource returns the content of a list of objects.
 func objectSource(list []apiruntime.Object) source {
 	return source{count: len(list), items: func(yield func(wire.Item) bool) {
 		for _, obj := range list {
@@ -124,20 +124,21 @@ func objectSource(list []apiruntime.Object) source {
 	}}
 }
 
-// listWriter writes a list, in memory that does not grow with it. Unless every item is bytes already, all are made before the
-// first byte is written, to be sure of each and of the size of all; so is what comes in portions, to be sure that all can be
-// read, and is then read once more. What of it is neither small nor kept is made once more
-// when it is written.
+// listWriter writes a list. Its memory does not grow with the length of the list.
+//
+// If any item must be encoded, all items are encoded before the first byte is written, to find errors and the size of the list. A
+// list in portions is read completely before the first byte is written, to find errors, and then read again. Items that are
+// neither small nor cached are encoded again when they are written.
 type listWriter struct {
 	*endpoint
 	wire.Writer
 	source
 	comma   string
-	textKey any  // of the joined items of a block; nil: they are not kept
-	zipKey  any  // of the same compressed; nil: they are not kept
+	textKey any  // the key of the joined items of a block; nil if they are not cached
+	zipKey  any  // the key of the joined items in compressed form; nil if they are not cached
 	sure    bool // no item can fail
 	zip     bool
-	part    func(p gzipparts.Part) // takes the blocks of which the compressed form is kept, while zip
+	part    func(p gzipparts.Part) // receives the blocks whose compressed form is cached, if zip
 }
 
 func (c *call) newListWriter(f wire.Form, src source) *listWriter {
@@ -149,13 +150,13 @@ func (c *call) newListWriter(f wire.Form, src source) *listWriter {
 }
 
 const (
-	listPart     = 256 << 10 // about how much of a long list is made between two writes: with less, time goes into waking who waits
-	preparedMost = 1 << 20   // how much of what is made before the first byte need not be made again
-	preparedDear = 16 << 20  // the same of what is dear to make
-	preparedFree = 128 << 10 // so much of what is kept is not counted
+	listPart     = 256 << 10 // about how many bytes of a long list are made between two writes; with less, waking the reader takes more time
+	preparedMost = 1 << 20   // how many bytes that are made before the first write are kept, instead of being made again
+	preparedDear = 16 << 20  // the same for items that are expensive to make
+	preparedFree = 128 << 10 // up to this size, the bytes that are kept are not counted in the budget
 )
 
-// respond answers with the list. buf is for what is being written.
+// respond answers with the list. buf is the buffer for what is written.
 func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
 	l.comma = l.Between()
@@ -195,12 +196,12 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	return nil
 }
 
-// isDear reports whether items take somebody else's answer to make.
+// isDear reports whether items are expensive to make, because another program converts them.
 func (l *listWriter) isDear() bool { return l.many != nil && l.bytes == nil }
 
-// prepare makes the items, to see that none fails, and how many bytes they are with all between them. They are left in buf if
-// they are whole, which small ones are. Of items that cannot fail, of which nobody needs the size, no more is made than tells
-// that they are not small. What is left in buf is held.
+// prepare makes the items to find errors, and returns their size with all separators. If whole is true, all items are in buf;
+// that is so if they are small. If the items cannot fail and the size is not needed, prepare stops when it is known that they are
+// not small. hold is called to count large contents of buf in the budget.
 func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) (size int64, whole bool, err error) {
 	most := preparedMost
 	switch {
@@ -230,7 +231,7 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 	return size + int64(len(*buf)), whole, err
 }
 
-// write writes the list, whose items have size bytes if the frame says so. What fails here fails after the first byte.
+// write writes the list. If the frame is Sized, the items must have size bytes. A failure aborts the connection.
 func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte) {
 	*buf = append((*buf)[:0], frame.Head...)
 	size += int64(len(frame.Head))
@@ -252,14 +253,14 @@ func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte)
 		return true
 	})
 	drain()
-	if err != nil || size != 0 && frame.Sized { // cells may tell the time: other forms have not said how long they are
+	if err != nil || size != 0 && frame.Sized { // the size may differ only in forms that have not sent it, because the cells of a table contain ages
 		out.abort()
 	}
 	out.write(frame.Tail)
 }
 
-// walk appends all items to buf, with commas between them, and calls more whenever there is more: it may empty buf, and ends
-// the walk by false.
+// walk appends all items to buf, with separators between them. It calls more after each append. more may empty buf; if it returns
+// false, the walk ends.
 func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 	first := true
 	comma := func() {
@@ -275,7 +276,7 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 	}
 	switch {
 	case l.blocks != nil && (l.textKey != nil || l.zip && l.zipKey != nil):
-	case l.bytes != nil && l.Verbatim(): // what is asked of records first costs the most, a miss of the processor's caches
+	case l.bytes != nil && l.Verbatim(): // a fast path: the first access to each record is a cache miss of the processor, which costs the most
 		for rec := range l.bytes {
 			comma()
 			if *buf = rec.Body.AppendItem(*buf, rec.Revision); !more() {
@@ -323,7 +324,7 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 	return nil
 }
 
-// join appends the items of a block, with commas between them.
+// join appends the items of a block, with separators between them.
 func (l *listWriter) join(dst []byte, b block) ([]byte, error) {
 	from := len(dst)
 	for it := range b.items {

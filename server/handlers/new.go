@@ -17,9 +17,15 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 )
 
-// New returns the handler of a resource. It refuses options that could serve nothing: without Scheme, Resource,
-// Kind or Storage, with a Kind of another group or version than Resource, or with a storage (of the resource or
-// of a subresource) that has no capability at all.
+// New returns the handler of a resource. It returns an error in these cases:
+//
+//   - Scheme, Resource, Kind or Storage is missing.
+//   - Kind is of another group or version than Resource.
+//   - The storage of the resource or of a subresource has none of the capabilities of package registry.
+//   - Verbs is empty but not nil, or has a verb that Storage is not capable of.
+//   - A format of Formats is none of those of package codec.
+//   - A kind is not in Scheme, and its objects could be created or updated.
+//   - Admission is set for a storage that is, or embeds, a registry.View with ViewOptions.Admitted.
 func New(o Options) (*Resource, error) {
 	switch {
 	case o.Scheme == nil:
@@ -94,8 +100,8 @@ func New(o Options) (*Resource, error) {
 	return r, nil
 }
 
-// newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource. of is what its objects have in
-// common with those of the resource; only are the verbs that may be served, nil for all.
+// newEndpoint returns the endpoint of the subresource sub or, if sub is "", of the resource. of has the fields that the Objects
+// of all endpoints of the resource share. only has the verbs that may be served; nil is all.
 func newEndpoint(r *Resource, sub string, o Subresource, of wire.Objects, only []string) (*endpoint, error) {
 	of.Kind, of.Path = o.Kind, pathOf(r.gvr.Resource, sub)
 	of.Records, _ = o.Storage.(registry.Records)
@@ -126,7 +132,7 @@ func newEndpoint(r *Resource, sub string, o Subresource, of wire.Objects, only [
 	return e, nil
 }
 
-// checkVerbs refuses an endpoint without a verb, and one that is to have a verb that its storage is not capable of.
+// checkVerbs returns an error if an endpoint has no verb, or if its storage is not capable of one of the verbs in only.
 func (e *endpoint) checkVerbs(storage any) error {
 	all := *e
 	all.only, all.verbs = nil, nil
@@ -145,8 +151,8 @@ func (e *endpoint) checkVerbs(storage any) error {
 	return nil
 }
 
-// discover finds the capabilities of storage. The record interfaces other than RecordDeleter need Records, which
-// decodes what they return.
+// discover finds the capabilities of storage. All record interfaces are used only if storage implements Records, which decodes
+// the records that they return.
 func (e *endpoint) discover(storage any) {
 	if e.Records != nil {
 		if e.Known != nil && e.Known.ConvertsAll() {
@@ -168,7 +174,7 @@ func (e *endpoint) discover(storage any) {
 	e.connecter, _ = storage.(registry.Connecter)
 }
 
-// guard puts admission before all that could change something.
+// guard makes every method that can change something call admission first.
 func (e *endpoint) guard(by admission.Source) {
 	g := registry.Gate{Admission: by, Kind: e.Kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.Kind, SentResource: e.gvr}
 	if hub, ok := e.scheme.Hub(e.Kind.GroupKind()); ok {

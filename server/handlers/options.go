@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// invalidOptions is the error for query parameters that parse and make no sense; nil when errs is empty.
+// invalidOptions returns the error for query parameters that can be parsed but are invalid. It returns nil if errs is empty.
 func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func createOptions(q url.Values) (*metav1.CreateOptions, error) {
 		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	o.TypeMeta = optionsKind("CreateOptions")
-	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // longer ones are refused, with an error for each bad character
+	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // a longer one is refused anyway, with one error for each bad character
 	return o, invalidOptions("CreateOptions", metav1validation.ValidateCreateOptions(o))
 }
 
@@ -50,7 +50,7 @@ func updateOptions(q url.Values) (*metav1.UpdateOptions, error) {
 		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	o.TypeMeta = optionsKind("UpdateOptions")
-	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // longer ones are refused, with an error for each bad character
+	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // a longer one is refused anyway, with one error for each bad character
 	return o, invalidOptions("UpdateOptions", metav1validation.ValidateUpdateOptions(o))
 }
 
@@ -60,11 +60,11 @@ func patchOptions(q url.Values, t types.PatchType) (*metav1.PatchOptions, error)
 		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	o.TypeMeta = optionsKind("PatchOptions")
-	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // longer ones are refused, with an error for each bad character
+	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // a longer one is refused anyway, with one error for each bad character
 	return o, invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(o, t))
 }
 
-// fieldValidation is the directive of valid options.
+// fieldValidation returns the Validation for the field validation of valid options.
 func fieldValidation(s string) codec.Validation {
 	switch s {
 	case metav1.FieldValidationStrict:
@@ -75,7 +75,7 @@ func fieldValidation(s string) codec.Validation {
 	return codec.Warn
 }
 
-// getOptions reads the options of a GET of one object, and where they say to read.
+// getOptions reads the options of a GET of one object.
 func getOptions(q url.Values) (*metav1.GetOptions, error) {
 	if export := q["export"]; len(export) > 0 {
 		on := true
@@ -93,15 +93,15 @@ func getOptions(q url.Values) (*metav1.GetOptions, error) {
 	return o, nil
 }
 
-// listRequest is the options of a list, watch or deletecollection, checked.
+// listRequest is the checked options of a list, watch or deletecollection.
 type listRequest struct {
 	metav1.ListOptions
-	labels labels.Selector // nil: all
-	fields fields.Selector // nil: all; labels of the URL's version converted
+	labels labels.Selector // nil selects all
+	fields fields.Selector // nil selects all; the labels of the URL's version are converted
 }
 
-// listOptions reads and checks the options of a collection. watch says that the path asks for a watch whatever
-// the options say; name, when not "", is the object the path names.
+// listOptions reads and checks the options of a request for a collection. watch says that the path requests a watch, even if the
+// options do not. name is the object that the path names, or "".
 func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest, error) {
 	l := &listRequest{}
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &l.ListOptions, nil); err != nil {
@@ -142,12 +142,12 @@ func (l *listRequest) parseSelectors(limit selector.Limit) error {
 	return nil
 }
 
-// selectFields converts the field selector's labels to the names that the storage knows, and joins the name of
-// the path to it.
+// selectFields converts the labels of the field selector to the names that the storage uses. If name is not "", the selector then
+// selects that name, too.
 func (c *call) selectFields(l *listRequest, name string) error {
 	if l.fields != nil {
 		sel, err := l.fields.Transform(func(label, value string) (string, string, error) {
-			if label == "metadata.namespace" && c.Untyped() && !c.namespaced { // as of custom resources, and of no others
+			if label == "metadata.namespace" && c.Untyped() && !c.namespaced { // as kube-apiserver does for custom resources only
 				return "", "", fmt.Errorf("field label not supported: %s", label)
 			}
 			return c.scheme.ConvertFieldLabel(c.Kind, label, value)
@@ -171,7 +171,7 @@ func (c *call) selectFields(l *listRequest, name string) error {
 	return nil
 }
 
-// selection is what a storage is asked to choose. A single name becomes a single key.
+// selection returns the selection of a request, for a storage. A field selector with one exact name selects one key.
 func (c *call) selection(l *listRequest) storage.Selection {
 	s := storage.Selection{Namespace: c.namespace, Labels: selector.Labels(l.labels), Fields: selector.Fields(l.fields)}
 	if l.fields != nil && (!c.namespaced || c.namespace != "") {
@@ -182,8 +182,8 @@ func (c *call) selection(l *listRequest) storage.Selection {
 	return s
 }
 
-// storageList is a list's options as a storage takes them, with the state to read at. The rules are the table
-// of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list.
+// storageList returns the options of a list for a storage, with the state to read at. The rules are those of the table in
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list.
 func (c *call) storageList(l *listRequest) (storage.ListOptions, error) {
 	o := storage.ListOptions{Selection: c.selection(l), Limit: max(l.Limit, 0), Continue: l.Continue}
 	at, err := registry.ReadAt(l.ResourceVersion)
@@ -204,7 +204,7 @@ func (c *call) storageList(l *listRequest) (storage.ListOptions, error) {
 	return o, nil
 }
 
-// storageWatch is a watch's options as a storage takes them.
+// storageWatch returns the options of a watch for a storage.
 func (c *call) storageWatch(l *listRequest) (storage.WatchOptions, error) {
 	o := storage.WatchOptions{Selection: c.selection(l), Bookmarks: l.AllowWatchBookmarks}
 	at, err := registry.ReadAt(l.ResourceVersion)

@@ -109,7 +109,7 @@ func TestQueryOptions(t *testing.T) {
 	}
 }
 
-// terms returns n texts, joined by commas.
+// terms returns n selector terms, joined by commas.
 func terms(n int, format string) string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -118,7 +118,7 @@ func terms(n int, format string) string {
 	return strings.Join(texts, ",")
 }
 
-// What is within the bounds of selectors is answered as ever, and a Resource may have others.
+// Selectors within the bounds are accepted. A Resource may have other bounds.
 func TestLargeSelectors(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a", "b", "n7")
@@ -146,7 +146,7 @@ func TestLargeSelectors(t *testing.T) {
 	}
 }
 
-// selected tells the selections of the watches of a registry.
+// selected records the selections of the watches of a registry.
 type selected struct {
 	*registry.Registry
 	mu  sync.Mutex
@@ -160,7 +160,7 @@ func (s *selected) WatchRecords(call *registry.Call, opts storage.WatchOptions) 
 	return s.Registry.WatchRecords(call, opts)
 }
 
-// Watches with equal selectors that are long have one of them, until the last is over.
+// Watches with equal long selectors share one copy, until the last of them ends.
 func TestWatchesShareSelectors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *selected

@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// patcher applies one patch, other than an applied configuration, to whatever state the object is in.
+// patcher applies one patch to the current state of the object. It is not used for server-side apply.
 type patcher struct {
 	*call
 	kind       types.PatchType
 	text       []byte
 	manager    string
 	validation codec.Validation
-	problems   []error        // duplicate fields of the patch itself
-	changes    map[string]any // a strategic merge patch, as errors show it; nil: they show the patched object
+	problems   []error        // duplicate fields of the patch text
+	changes    map[string]any // a strategic merge patch, which errors show; if nil, they show the patched object
 }
 
 // patch answers PATCH.
@@ -71,7 +71,7 @@ func (c *call) patch() error {
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
 }
 
-// check finds the duplicate fields of the patch, and those of a JSON patch that its operations do not have.
+// check validates the text of the patch, and finds its duplicate fields and, in a JSON patch, the unknown fields of operations.
 func (p *patcher) check() error {
 	if !json.Valid(p.text) {
 		return apierrors.NewBadRequest("invalid JSON patch")
@@ -113,9 +113,8 @@ func (p *patcher) check() error {
 	return nil
 }
 
-// apply makes the patched object of the current one. Both are of the hub version; the patch is made for the
-// version of the URL. A resourceVersion or uid that the patch brings stays in the result, for the registry to
-// compare.
+// apply returns the result of applying the patch to the current object. Both objects are of the hub version; the patch is applied
+// in the version of the URL. If the patch sets a resourceVersion or uid, the result has it too, and the registry compares it.
 func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		return nil, apierrors.NewNotFound(p.gvr.GroupResource(), p.name)
@@ -156,8 +155,8 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	return obj, p.sameUID(current, obj)
 }
 
-// decodePatched makes the object of a patched text. What is wrong with it is the patch's fault. An object that is beyond the
-// limits as it is can be patched if that does not make it longer: its finalizers have to be taken away some day.
+// decodePatched decodes the text of a patched object. An error in it is an error of the patch. An object that is beyond the
+// limits before the patch can still be patched if it does not become longer. Otherwise its finalizers could never be removed.
 func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 	d, err := codec.DecodeWithin(p.scheme, codec.JSON(), text, p.Kind, p.validation, p.limits())
 	if isBeyondLimit(err) && len(text) <= len(was) {
@@ -171,7 +170,7 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 		if err := p.sameKind(d); err != nil {
 			return nil, err
 		}
-	case p.Untyped(): // said below
+	case p.Untyped(): // err is returned below
 	case d.GVK.Kind != "" && d.GVK.Kind != want.Kind:
 		return nil, p.decodeError(fmt.Errorf("a patch cannot change the kind"), d.GVK, text)
 	case d.GVK.Kind != "" && d.GVK != want:
@@ -188,7 +187,7 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 	return d.Object, nil
 }
 
-// invalid is the error for a patch that makes no object of the kind.
+// invalid returns the error for a patch whose result is not a valid object of the kind.
 func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why
@@ -199,7 +198,7 @@ func (p *patcher) invalid(text []byte, err error) error {
 	shown := excerpt.OfBytes(text, excerpt.Text)
 	switch {
 	case p.changes == nil:
-	case len(p.text) > excerpt.Text: // as it was sent: what is shown of more would be made in whole
+	case len(p.text) > excerpt.Text: // the beginning of the patch as it was sent: printing the whole map would take too much memory
 		shown = excerpt.OfBytes(p.text, excerpt.Text)
 	default:
 		shown = fmt.Sprintf("%+v", p.changes)

@@ -120,8 +120,8 @@ func TestPatchRefused(t *testing.T) {
 	}
 }
 
-// TestPatchRetries changes the object between the reading and the writing of a patch: the patch must be applied
-// to the new state, and lose nothing.
+// TestPatchRetries changes the object between the read and the write of a patch. The patch must be applied to the new state,
+// without losing a change.
 func TestPatchRetries(t *testing.T) {
 	var h *house
 	once := false

@@ -64,7 +64,7 @@ func sealed(t testing.TB, apiVersion, kind string, m interface{ Marshal() ([]byt
 	return "k8s\x00" + string(text)
 }
 
-// opened reads an answer in protobuf, which must be of a kind.
+// opened decodes an answer in protobuf. The answer must be of a kind.
 func opened(t testing.TB, w *httptest.ResponseRecorder, code int, apiVersion, kind string, into interface {
 	Reset()
 	Unmarshal(message []byte) error
@@ -79,7 +79,7 @@ func opened(t testing.TB, w *httptest.ResponseRecorder, code int, apiVersion, ki
 	if e.APIVersion != apiVersion || e.Kind != kind {
 		t.Errorf("the envelope says %+v", e.TypeMeta)
 	}
-	into.Reset() // messages are read on top of what is there
+	into.Reset() // otherwise decoding would keep the old fields
 	must(t, into.Unmarshal(e.Raw))
 }
 
@@ -87,7 +87,7 @@ func configMap(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"k": value}}
 }
 
-// What a client of k8s.io/api's kinds does by default: it sends protobuf, and would rather have that than JSON.
+// Requests like those of a client of k8s.io/api's kinds: the client sends protobuf, and prefers it to JSON in answers.
 func TestProtobuf(t *testing.T) {
 	h := newMaps(t)
 	var made, got corev1.ConfigMap
@@ -138,7 +138,7 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// A long answer is compressed in this format as in any other.
+// A long answer is compressed in protobuf, too.
 func TestProtobufIsCompressed(t *testing.T) {
 	h := newMaps(t)
 	for _, name := range []string{"a", "b"} {
@@ -152,7 +152,7 @@ func TestProtobufIsCompressed(t *testing.T) {
 	}
 }
 
-// What is not served in protobuf, tables, is JSON, or refused when the client takes nothing else.
+// Tables are not available in protobuf. The answer is JSON, or 406 if the client accepts only protobuf.
 func TestProtobufForms(t *testing.T) {
 	h := newMaps(t)
 	if w := h.ask("POST", maps, sealed(t, "v1", "ConfigMap", configMap("a", "1")), protobufType); w.Code != 201 || w.Header().Get("Content-Type") != "application/json" {
@@ -222,7 +222,7 @@ func TestProtobufBodyRefused(t *testing.T) {
 	}
 }
 
-// A kind whose Go type has no protobuf takes and gives none, but for the options of a delete.
+// A kind whose Go type has no protobuf form neither accepts nor returns protobuf, except for the options of a delete.
 func TestProtobufOfPlainType(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a")

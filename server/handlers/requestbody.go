@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// bodyFormat is the format the Content-Type names.
+// bodyFormat returns the format that the Content-Type header names.
 func (c *call) bodyFormat() (codec.Format, error) {
 	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), c.forms.Own())
 	if !ok {
@@ -30,7 +30,8 @@ func (c *call) bodyFormat() (codec.Format, error) {
 	return f, nil
 }
 
-// deleteFormat is bodyFormat for the options of a delete, whose type has protobuf whatever that of the kind has.
+// deleteFormat returns the format of the options of a delete. Unlike for bodyFormat, protobuf is accepted for every kind, because
+// DeleteOptions has a protobuf form.
 func (c *call) deleteFormat() (codec.Format, error) {
 	formats := c.Resource.formats
 	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), formats)
@@ -85,7 +86,8 @@ func tooLarge(limit int64) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
 }
 
-// decode makes the object of a body, in the URL's version, and deals with its unknown and duplicate fields.
+// decode decodes a body into an object of the URL's version. It warns of unknown and duplicate fields, or refuses the body if v
+// is Strict.
 func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.Object, error) {
 	if c.Untyped() {
 		d, err := c.decodeUntyped(f, body, v)
@@ -118,7 +120,8 @@ func isBeyondLimit(err error) bool {
 	return errors.As(err, &over)
 }
 
-// beyondLimit is the error of a body that is beyond a limit, or for which there is no room; nil: err says something else.
+// beyondLimit returns the error for a body that is beyond a limit, or for which the budget has no room. It returns nil if err is
+// any other error.
 func (c *call) beyondLimit(err error) error {
 	if why := statusIn(err); why != nil {
 		return why
@@ -138,7 +141,7 @@ func wrongVersion(got, want schema.GroupVersion) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
 }
 
-// decodeError words why a body is no object of the kind.
+// decodeError returns the error that tells the client why its body is not an object of the kind.
 func (c *call) decodeError(err error, gvk schema.GroupVersionKind, body []byte) error {
 	if why := statusIn(err); why != nil {
 		return why
@@ -152,7 +155,7 @@ func (c *call) decodeError(err error, gvk schema.GroupVersionKind, body []byte) 
 	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", c.Kind.Kind, err, summary(body)))
 }
 
-// summary shows the beginning of a body that could not be understood.
+// summary returns the beginning of a body that could not be decoded.
 func summary(body []byte) string {
 	const most = 30
 	head, more := body, ""
@@ -168,8 +171,8 @@ func summary(body []byte) string {
 	return hex.EncodeToString(head) + more
 }
 
-// warnAll warns of each problem. The duplicate keys of a YAML body are one error of several lines below a heading, and
-// a warning each.
+// warnAll warns of each problem. The duplicate keys of a YAML body are one error with a heading and a line for each key. They
+// become one warning for each key.
 func (c *call) warnAll(problems []error) {
 	for _, p := range problems {
 		text := p.Error()
@@ -183,7 +186,8 @@ func (c *call) warnAll(problems []error) {
 	}
 }
 
-// matchNamespace makes the namespace of a body the request's, or refuses it when it is another.
+// matchNamespace sets the namespace of a body's object to that of the request. It returns an error if the body names another
+// namespace.
 func (c *call) matchNamespace(obj metav1.Object) error {
 	want := c.namespace
 	switch {
@@ -197,7 +201,7 @@ func (c *call) matchNamespace(obj metav1.Object) error {
 	return nil
 }
 
-// matchName refuses an object whose name is not the one of the URL.
+// matchName returns an error if the name of an object is not the name in the URL.
 func (c *call) matchName(obj metav1.Object) error {
 	switch got := obj.GetName(); {
 	case got == "":
@@ -208,7 +212,8 @@ func (c *call) matchName(obj metav1.Object) error {
 	return nil
 }
 
-// accessor is meta.Accessor for objects that decode made; a kind in a scheme always has metadata.
+// accessor is meta.Accessor for objects that decode returned. It fails only for a broken kind: every kind in a scheme has
+// metadata.
 func accessor(obj runtime.Object) (metav1.Object, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -217,7 +222,7 @@ func accessor(obj runtime.Object) (metav1.Object, error) {
 	return m, nil
 }
 
-// decodeUntyped makes the object of a body for a kind without a Go type, which must say itself what it is.
+// decodeUntyped decodes a body into an object of a kind without a Go type. The body must contain its kind and apiVersion.
 func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (codec.Decoded, error) {
 	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.limits())
 	switch {
@@ -231,7 +236,7 @@ func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (c
 	return d, c.sameKind(d)
 }
 
-// sameKind refuses an object that says it is of another kind or version.
+// sameKind returns an error if a decoded object is of another kind or version than the endpoint's.
 func (e *endpoint) sameKind(d codec.Decoded) error {
 	if d.GVK == e.Kind {
 		return nil
@@ -250,7 +255,7 @@ func (e *endpoint) sameKind(d codec.Decoded) error {
 	return excerpt.Invalid(d.GVK.GroupKind(), name, errs)
 }
 
-// sameUID refuses a patch that gives the object another uid.
+// sameUID returns an error if a patch changes the uid of the object.
 func (c *call) sameUID(current, patched runtime.Object) error {
 	if current == nil {
 		return nil

@@ -18,11 +18,11 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	if err == nil {
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
-	c.giveBuffer(buf) // not when a write has failed: one of HTTP/2 may be reading it still
+	c.giveBuffer(buf) // not after a failed write, because HTTP/2 may still read buf
 	return err
 }
 
-// respondBytes answers with a body; out is the place for it.
+// respondBytes answers with text as the body. out is the memory for the body.
 func (c *call) respondBytes(out *body, code int, contentType string, text []byte) {
 	c.beginBody(out, code, contentType, int64(len(text)))
 	defer out.close()
@@ -38,7 +38,8 @@ func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
 	return err
 }
 
-// remembered returns an item, stored in the hub version, of which the call may know already what it is in the version of the URL.
+// remembered returns an item that is stored in the hub version. If the call has cached the object in the version of the URL, the
+// item uses that object.
 func (c *call) remembered(it wire.Item) wire.Item {
 	hub, ok := c.scheme.Hub(c.Kind.GroupKind())
 	if !ok || it.Gone || !c.isConverted(it) || !it.Record.Body.InVersion(hub.GroupVersion().String()) || !c.ctx.HasForms() {
@@ -50,7 +51,7 @@ func (c *call) remembered(it wire.Item) wire.Item {
 		if err == nil {
 			obj, err = c.shown(c.ctx, obj)
 		}
-		if err != nil { // said as it is of all that is read
+		if err != nil { // so that the error is the same as for other reads
 			return c.Object(c.converted(c.ctx, rec))
 		}
 		return obj, nil

@@ -16,22 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// call is one request on its way through an endpoint.
+// call is one request to an endpoint.
 type call struct {
 	*endpoint
 	w         http.ResponseWriter
 	r         *http.Request
-	ctx       *registry.Call // what the storage is told; its context is that of r, or ends before that
+	ctx       *registry.Call // what the storage receives; its context is the request's, or ends before that
 	info      *request.Info
-	namespace string             // "" for cluster-scoped resources and across all namespaces
+	namespace string             // "" for cluster-scoped resources and for all namespaces
 	name      string             // "" for a collection
-	untracked bool               // the change is made without managedFields: it was too large with them
-	share     *flowcontrol.Share // of the budget; nil: none yet
-	first     int64              // bytes of the first portion of a list, which is kept beside the one read last
-	untold    error              // why managedFields could not be brought up to date
+	untracked bool               // the change is made without managedFields, because the object was too large with them
+	share     *flowcontrol.Share // of the budget; nil until the request counts something
+	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
+	untold    error              // the error of updating managedFields, for a warning
 }
 
-// route finds what a request is for and answers it.
+// route finds the endpoint of a request and answers the request.
 func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	ctx := req.Context()
 	info := request.InfoFrom(ctx)
@@ -81,7 +81,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	c.dispatch()
 }
 
-// newCall returns what the storage is told of a request. A request that nobody has authenticated is that of
+// newCall returns the registry.Call that the storage receives for a request. The user of an unauthenticated request is
 // system:anonymous.
 func newCall(ctx context.Context, info *request.Info, namespace string) *registry.Call {
 	v := request.ValuesFrom(ctx)
@@ -99,8 +99,8 @@ func newCall(ctx context.Context, info *request.Info, namespace string) *registr
 	return out
 }
 
-// owns reports whether a path is one of this resource's: of its group, version and plural, with a namespace
-// where there must be one and none where there must not.
+// owns reports whether a path belongs to this resource: it has the group, version and plural name of the resource, and a
+// namespace if and only if the resource needs one.
 func (r *Resource) owns(info *request.Info) bool {
 	if !info.ResourceRequest || len(info.Parts) == 0 || info.Parts[0] != r.gvr.Resource ||
 		info.APIGroup != r.gvr.Group || info.APIVersion != r.gvr.Version {
@@ -109,7 +109,7 @@ func (r *Resource) owns(info *request.Info) bool {
 	if len(info.Parts) > 3 && (r.subs[info.Parts[2]] == nil || r.subs[info.Parts[2]].connecter == nil) {
 		return false
 	}
-	if info.Verb == "proxy" { // the old form of the path is read, so that nobody passes for another, but serves nothing
+	if info.Verb == "proxy" { // the deprecated proxy path is parsed, so that it is not mistaken for another request, but not served
 		return false
 	}
 	if info.DeprecatedWatch && len(info.Parts) > 2 || len(info.Parts) > 1 && info.Parts[1] == "" {
@@ -117,7 +117,7 @@ func (r *Resource) owns(info *request.Info) bool {
 	}
 	switch {
 	case !r.namespaced:
-		// The path of a namespace itself reads as if it were inside.
+		// In the path of a namespace object, its name is parsed as the namespace, too.
 		return info.Namespace == "" || r.gvr.Resource == "namespaces" && len(info.Parts) > 1 && info.Namespace == info.Parts[1]
 	case info.Namespace == "":
 		return len(info.Parts) == 1
@@ -125,7 +125,7 @@ func (r *Resource) owns(info *request.Info) bool {
 	return true
 }
 
-// checkSegments refuses names that no object can have, before they become part of a key.
+// checkSegments returns an error for names that no object can have. It is called before the names become part of a storage key.
 func checkSegments(name, namespace string) error {
 	if msgs := content.IsPathSegmentName(name); len(msgs) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(msgs, ";")))
@@ -136,10 +136,10 @@ func checkSegments(name, namespace string) error {
 	return nil
 }
 
-// checkQuery refuses a query that cannot be read whole. net/url would leave out what it cannot read: the selector of a
-// deletecollection, or a dryRun.
+// checkQuery returns an error if a part of the query cannot be parsed. net/url would silently drop that part, which could be the
+// selector of a deletecollection, or a dryRun.
 func checkQuery(raw string) error {
-	if !strings.ContainsAny(raw, ";%") { // nothing else can be wrong
+	if !strings.ContainsAny(raw, ";%") { // without these characters, the query can be parsed
 		return nil
 	}
 	if _, err := url.ParseQuery(raw); err != nil {
@@ -148,7 +148,7 @@ func checkQuery(raw string) error {
 	return nil
 }
 
-// dispatch answers with the verb that method and path ask for, if the endpoint has it.
+// dispatch calls the method for the verb of the request, if the endpoint has that verb.
 func (c *call) dispatch() {
 	method := c.r.Method
 	switch {
@@ -191,7 +191,7 @@ func (c *call) dispatchItem(verb string) {
 func (c *call) dispatchCollection(verb string) {
 	everywhere := c.namespaced && c.namespace == "" // across all namespaces only reads are possible
 	if everywhere && c.Untyped() && verb != "get" {
-		// As of custom resources, there is no such path.
+		// As for custom resources: there is no such path.
 		http.NotFound(c.w, c.r)
 		return
 	}

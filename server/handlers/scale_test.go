@@ -7,8 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestScaleWithoutVersion: a Scale that names no resourceVersion has no precondition, also for a kind whose own updates
-// need one.
+// TestScaleWithoutVersion: a Scale without a resourceVersion has no precondition, even if an update of the object needs one.
 func TestScaleWithoutVersion(t *testing.T) {
 	h := newHouse(t, tune{strategy: registry.Strategy[*Widget]{RequireResourceVersion: true}})
 	h.make(t, "a")
@@ -29,7 +28,7 @@ func TestScaleWithoutVersion(t *testing.T) {
 	}
 }
 
-// TestScaleReadsAtResourceVersion: GET of a scale honours resourceVersion as GET of the object does.
+// TestScaleReadsAtResourceVersion: GET of a scale supports resourceVersion as GET of the object does.
 func TestScaleReadsAtResourceVersion(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a")

@@ -9,17 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// sharedFrom is the length in bytes from which selectors of watches are shared: below, they take less than a watch does.
+// sharedFrom is the length in bytes from which the selectors of watches are shared. Shorter ones take less memory than a watch
+// itself.
 const sharedFrom = 512
 
-// watchSelectors are the long selectors of the watches of a resource, each once. The zero value is empty.
+// watchSelectors has one copy of each long selector of the watches of a resource. The zero value is empty.
 type watchSelectors struct {
 	labels shared[labels.Selector]
 	fields shared[fields.Selector]
 }
 
-// share puts the selectors that other watches have in the place of equal ones of l, which is to watch. The watch must call release
-// when it ends.
+// share replaces the long selectors of l by equal ones of other watches, if there are any. release must be called when the watch
+// ends.
 func (s *watchSelectors) share(l *listRequest) (release func()) {
 	if len(l.LabelSelector) < sharedFrom && len(l.FieldSelector) < sharedFrom {
 		return keepNothing
@@ -27,7 +28,7 @@ func (s *watchSelectors) share(l *listRequest) (release func()) {
 	releaseLabels, releaseFields := keepNothing, keepNothing
 	if len(l.LabelSelector) >= sharedFrom {
 		l.labels, releaseLabels = s.labels.hold(l.LabelSelector, func(text string) labels.Selector {
-			own, err := labels.Parse(text) // which has parsed before
+			own, err := labels.Parse(text) // the text was parsed before, so there is no error
 			if err != nil {
 				own = l.labels
 			}
@@ -53,9 +54,9 @@ func (s *watchSelectors) share(l *listRequest) (release func()) {
 
 func keepNothing() {}
 
-// shared keeps one value for each text, for as long as somebody holds it. The zero value is empty.
+// shared keeps one value for each text, as long as it is held. The zero value is empty.
 type shared[V any] struct {
-	mu     sync.Mutex // guards byText and the uses of what it has
+	mu     sync.Mutex // guards byText and the uses of its values
 	byText map[string]*held[V]
 }
 
@@ -65,17 +66,18 @@ type held[V any] struct {
 	uses  int
 }
 
-// hold returns the value of a text. It is made of a copy of the text unless somebody holds it. release must be called once.
+// hold returns the value for a text. If no value is held for it, hold makes one from a copy of the text. release must be called
+// once.
 func (s *shared[V]) hold(text string, made func(text string) V) (value V, release func()) {
 	h := s.use(text, nil)
 	if h == nil {
-		text = strings.Clone(text) // that of a request is a part of its whole query
+		text = strings.Clone(text) // the text of a request is a substring of its whole query, which must not stay in memory
 		h = s.use(text, &held[V]{text: text, value: made(text)})
 	}
 	return h.value, func() { s.release(h) }
 }
 
-// use returns what is held of a text, and holds fresh if that is nothing.
+// use returns the value that is held for a text. If there is none, use stores fresh, if it is not nil.
 func (s *shared[V]) use(text string, fresh *held[V]) *held[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

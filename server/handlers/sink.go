@@ -12,34 +12,35 @@ import (
 // errSinkClosed is returned by a sink whose client is gone.
 var errSinkClosed = errors.New("the client is gone")
 
-// sink is where the events of a watch go.
+// sink writes the events of a watch to the client.
 type sink interface {
-	// begin tells the client that the watch has begun.
+	// begin sends the header, so that the client can see that the watch has begun.
 	begin()
-	// buffer is what the next event is to be appended to, framed, behind what is in it. It is good until event is called.
+	// buffer returns the buffer to append the next event to, after the bytes that it contains. The buffer is valid until event is
+	// called.
 	buffer() *[]byte
-	// event takes the event that was appended; it may be kept until flush.
+	// event takes the event that was appended to the buffer. The sink may keep the event until flush.
 	event() error
-	// shared takes an event that is behind those that were appended, of bytes that it must not change.
+	// shared writes an event after those that were appended. It must not change the bytes of the event.
 	shared(event []byte) error
-	// flush sends what event and shared took.
+	// flush sends the events that event and shared took.
 	flush() error
-	// close gives back what the sink holds.
+	// close releases what the sink holds.
 	close()
 }
 
-// eventsPart is about how much of many events is made between two writes.
+// eventsPart is about how many bytes of events are gathered between two writes.
 const eventsPart = 128 << 10
 
-// httpSink writes a watch as the body of a response: one event after the other as they are framed, and with gzip one member a
-// flush, so that a client reads each event when it is sent.
+// httpSink writes a watch as the body of a response, one event after the other. With gzip, each flush writes one gzip member, so
+// that the client can decompress each event when it is sent.
 type httpSink struct {
 	*watching
 	control *http.ResponseController
-	under   *transport.Write // the write under way; nil before the first
+	under   *transport.Write // the running write; nil before the first
 	zip     bool
 
-	// Between the first event and the flush; an idle watch has neither.
+	// Set between the first event and the flush; nil in an idle watch.
 	buf *[]byte
 	gz  *gzip.Writer // when zip
 }
@@ -95,14 +96,14 @@ func (s *httpSink) flush() error {
 	return nil
 }
 
-// send writes all that event took and flushes it.
+// send writes the events that event took, and flushes them.
 func (s *httpSink) send() error {
 	if err := s.write(); err != nil {
 		return err
 	}
 	if s.gz != nil {
-		// Flushed before it is closed: a reader that looks for the next member right after the last byte
-		// has then delivered all of this one.
+		// Flush comes before Close: a reader that looks for the next member immediately after the last byte has then delivered
+		// all bytes of this member.
 		if err := errors.Join(s.gz.Flush(), s.gz.Close()); err != nil {
 			return err
 		}
@@ -131,17 +132,17 @@ func (s *httpSink) writeText(text []byte) (err error) {
 	return err
 }
 
-// wrote ends a write that has returned err. A client that has blocked it for longer than it may, or is gone, has its
-// connection aborted.
+// wrote ends a write that has returned err. It aborts the connection if the client has blocked the write for too long, or is
+// gone.
 func (s *httpSink) wrote(err error) {
 	inTime := s.writeLimit.Ends(s.under)
 	if !inTime || err != nil && !errors.Is(err, http.ErrNotSupported) {
-		s.buf, s.gz = nil, nil // a write of HTTP/2 that has failed may be reading them still
+		s.buf, s.gz = nil, nil // a failed write of HTTP/2 may still read them
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// release gives back what an idle watch does not need.
+// release gives up what an idle watch does not need.
 func (s *httpSink) release() {
 	if s.gz != nil {
 		s.putZipper(s.gz)
@@ -161,7 +162,7 @@ func (s *httpSink) close() {
 	s.release()
 }
 
-// takeBuffer returns an empty buffer; giveBuffer takes it back.
+// takeBuffer returns an empty buffer. giveBuffer returns it to the pool.
 func (r *Resource) takeBuffer() *[]byte {
 	if b, ok := r.buffers.Get().(*[]byte); ok {
 		*b = (*b)[:0]
@@ -171,7 +172,7 @@ func (r *Resource) takeBuffer() *[]byte {
 }
 
 func (r *Resource) giveBuffer(b *[]byte) {
-	const most = 1 << 20 // larger ones are left to the garbage collector
+	const most = 1 << 20 // larger buffers are left to the garbage collector
 	if cap(*b) <= most {
 		r.buffers.Put(b)
 	}

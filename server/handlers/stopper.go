@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// stopper cancels the watches of a resource when stop is closed. One goroutine waits for that while there are
-// watches; the last watch to leave ends it and waits for it.
+// stopper cancels the watches of a resource when stop is closed. While there are watches, one goroutine waits for stop. The last
+// watch to leave ends the goroutine and waits for its end.
 type stopper struct {
-	stop <-chan struct{} // nil: never
+	stop <-chan struct{} // if nil, watches are not canceled
 
 	mu      sync.Mutex                       // guards all below
-	cancels map[*context.CancelFunc]struct{} // of the watches under way
+	cancels map[*context.CancelFunc]struct{} // of the watches that run
 	idle    chan struct{}                    // closed by the last watch to leave
 	done    chan struct{}                    // closed when the goroutine has ended
 }
 
-// join has cancel called when stop is closed, at once if it is already. leave must be called when the watch has
-// ended, and only once.
+// join arranges that cancel is called when stop is closed. If stop is closed already, join calls cancel. leave must be called
+// exactly once, when the watch has ended.
 func (s *stopper) join(cancel context.CancelFunc) (leave func()) {
 	if s.stop == nil {
 		return func() {}
@@ -33,7 +33,7 @@ func (s *stopper) join(cancel context.CancelFunc) (leave func()) {
 	s.cancels[key] = struct{}{}
 	select {
 	case <-s.stop: // the goroutine may have seen that before
-		cancel()
+		cancel() // in this case the goroutine may have called all cancels before
 	default:
 	}
 	return func() { s.leave(key) }

@@ -10,21 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The deletion of an object that cannot be read, as
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#force-deletion has it.
+// The deletion of an object that cannot be read: see https://kubernetes.io/docs/reference/using-api/api-concepts/#force-deletion.
 const (
 	unsafeOption = "ignoreStoreReadErrorWithClusterBreakingPotential"
 	unsafeVerb   = "unsafe-delete-ignore-read-errors"
 )
 
-// unsafe reports whether opts ask for such a deletion.
+// unsafe reports whether opts request such a deletion.
 func unsafe(opts *metav1.DeleteOptions) bool {
 	on := opts.IgnoreStoreReadErrorWithClusterBreakingPotential
 	return on != nil && *on
 }
 
-// mayDeleteUnsafely asks for the additional permission that such a deletion takes, and refuses it for what has no
-// unreadable objects. It answers as kube-apiserver does.
+// mayDeleteUnsafely checks the additional permission that such a deletion needs. It returns an error for resources that cannot
+// have unreadable objects. The errors are those of kube-apiserver.
 func (c *call) mayDeleteUnsafely() error {
 	a := c.ctx.Attributes
 	a.Namespace = c.info.Namespace
@@ -43,7 +42,7 @@ func (c *call) mayDeleteUnsafely() error {
 	a.Verb = unsafeVerb
 	verdict, reason, err := who.Authorize(c.ctx.Context, a)
 	switch {
-	case err != nil: // even with a verdict: it is not the whole of what there is to ask
+	case err != nil: // an error is a refusal even if there is a verdict: not all authorizers have decided
 		return forbidden(fmt.Errorf("error while checking permission for %q, %w", unsafeVerb, err))
 	case verdict == authz.Allow:
 		return nil

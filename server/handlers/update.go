@@ -36,7 +36,8 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
-	// The change may be made several times, which is seldom, and each time the registry may complete what it gets.
+	// The storage may call replace more than once, in rare cases. The registry may have changed the first object, so it is
+	// decoded again.
 	replace := func(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 		if current == nil {
 			if err := c.mayCreate(ctx); err != nil {
@@ -55,7 +56,7 @@ func (c *call) update() error {
 	return c.withoutFields(func() error { return c.change(replace, opts, f) })
 }
 
-// replacement makes the object, in the hub version, that a body wants in the place of the one of the URL.
+// replacement decodes a body into the object, in the hub version, that is to replace the one at the URL.
 func (c *call) replacement(format codec.Format, body []byte, opts *metav1.UpdateOptions) (runtime.Object, error) {
 	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
 	if err != nil {
@@ -70,7 +71,7 @@ func (c *call) replacement(format codec.Format, body []byte, opts *metav1.Update
 	return obj, nil
 }
 
-// mayCreate asks whether the user of an update or an apply may create the object that was not there.
+// mayCreate checks that the user of an update or apply may create the object, when it does not exist.
 func (c *call) mayCreate(ctx *registry.Call) error {
 	who := c.decides(ctx)
 	if who == nil {
@@ -88,7 +89,7 @@ func (c *call) mayCreate(ctx *registry.Call) error {
 	return authz.Forbidden(a, reason)
 }
 
-// decides is the authorizer of the request: that of its policy, or else the resource's; nil: none.
+// decides returns the authorizer of the request's policy, or else that of the resource; nil if there is none.
 func (c *call) decides(ctx *registry.Call) authz.Authorizer {
 	if p := ctx.Policy; p != nil && p.Authorizer != nil {
 		return p.Authorizer
@@ -96,7 +97,8 @@ func (c *call) decides(ctx *registry.Call) authz.Authorizer {
 	return c.authorizer
 }
 
-// matchURL joins an object to the namespace and name of the URL, or refuses it.
+// matchURL sets the namespace of an object to that of the URL if the object has none. It returns an error if the namespace or the
+// name is not that of the URL.
 func (c *call) matchURL(obj runtime.Object) error {
 	m, err := accessor(obj)
 	if err != nil {
@@ -108,7 +110,7 @@ func (c *call) matchURL(obj runtime.Object) error {
 	return c.matchName(m)
 }
 
-// change has the storage make a change, and answers with its result.
+// change calls the storage to make a change, and answers with the result.
 func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, f wire.Form) error {
 	var it wire.Item
 	var created bool

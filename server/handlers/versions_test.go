@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/server/handlers"
 )
 
-// NewSpec is the spec of the second version: size is a text there.
+// NewSpec is the spec of the second version, in which size is a text.
 type NewSpec struct {
 	Size  string `json:"size"`
 	Shade string `json:"shade,omitempty"`
@@ -114,7 +114,7 @@ func TestWatchInAnotherVersion(t *testing.T) {
 	})
 }
 
-// The empty object of a bookmark cannot be converted here, and need not be.
+// The empty object of a bookmark cannot be converted, and is not converted.
 func TestWatchTableBookmarkInAnotherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, young := newer(t)

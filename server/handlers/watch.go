@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	bookmarkPeriod = time.Minute     // about how often an idle watch gets a bookmark
-	bookmarkBefore = 2 * time.Second // how long before its end it gets the last
+	bookmarkPeriod = time.Minute     // about how often a watch gets a bookmark
+	bookmarkBefore = 2 * time.Second // how long before its end a watch gets the last bookmark
 )
 
-// watch answers a watch. Errors about where it was to begin are told in the stream, others by an HTTP status.
+// watch answers a watch. Errors about the resourceVersion to begin at are sent in the stream, other errors with an HTTP status.
 //
-// What it does before the watch is under way is done in functions of their own: their variables would lie on the
-// stack for as long as the watch lasts, and that of an idle watch is the larger part of what it costs.
+// The work before the watch runs is done in functions of their own. Otherwise their variables would be on the stack as long as
+// the watch lasts, and the stack is the larger part of the memory of an idle watch.
 func (c *call) watch(l *listRequest) error {
 	w, err := c.newWatching(l)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *call) newWatching(l *listRequest) (*watching, error) {
 	return w, w.holdInitial()
 }
 
-// watchTimeout is how long the watch lasts.
+// watchTimeout returns how long the watch lasts.
 func (c *call) watchTimeout(l *listRequest) time.Duration {
 	if l.TimeoutSeconds != nil && *l.TimeoutSeconds != 0 {
 		const most = int64(math.MaxInt64 / time.Second)
@@ -70,22 +70,22 @@ func (c *call) watchTimeout(l *listRequest) time.Duration {
 	return time.Duration(float64(c.minTimeout) * (1 + rand.Float64()))
 }
 
-// watching is a watch under way. One goroutine uses it. While it waits it has no buffer: those of events are taken
-// from the pool of its resource and given back when the events are sent.
+// watching is a running watch. One goroutine uses it. It holds no buffer while it waits for events: a buffer is taken from the
+// pool of the resource for events, and returned when they are sent.
 type watching struct {
 	*call
-	asked  *listRequest // nil once the watch is under way
-	marked bool         // bookmarks are wanted
+	asked  *listRequest // nil when the watch runs
+	marked bool         // the client wants bookmarks
 	writer wire.Writer
 	end    time.Time
 	out    sink
-	timer  *time.Timer // of the next bookmark that the storage is asked for
-	least  int64       // of bytes that are counted until the initial events are sent
+	timer  *time.Timer // requests the next bookmark from the storage
+	least  int64       // the bytes that stay counted until the initial events are sent
 
-	// Where events come from: one of the three.
+	// The source of the events: exactly one is set.
 	records storage.Watch
 	objects registry.ObjectWatch
-	refusal error // the watch could not begin, and this is why
+	refusal error // why the watch could not begin
 }
 
 // serve writes events until the watch ends.
@@ -103,7 +103,7 @@ func (w *watching) run(ctx context.Context, out sink) {
 	if w.r.Method == http.MethodHead {
 		return
 	}
-	w.r, w.asked, w.ctx = nil, nil, nil // needed no more: a watch must not hold them for as long as it lasts
+	w.r, w.asked, w.ctx = nil, nil, nil // a running watch must not hold them: it does not need them
 	w.schedule()
 	for {
 		if err := w.next(ctx); err != nil {
@@ -113,7 +113,7 @@ func (w *watching) run(ctx context.Context, out sink) {
 	}
 }
 
-// next writes the events that come next, or returns why there are no more.
+// next writes the next events, or returns the reason why there are no more.
 func (w *watching) next(ctx context.Context) error {
 	switch {
 	case w.records != nil:
@@ -132,7 +132,7 @@ func (w *watching) next(ctx context.Context) error {
 	return w.refusal
 }
 
-// finish ends the stream: with an ERROR event unless it ends as watches do.
+// finish ends the stream. It writes an ERROR event, unless the watch ended normally or the client is gone.
 func (w *watching) finish(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, storage.ErrClosed) || errors.Is(err, errSinkClosed) {
 		return
@@ -148,13 +148,13 @@ func (w *watching) finish(ctx context.Context, err error) {
 	}
 }
 
-// begin opens the source of the events. An error is for the status of the answer.
+// begin opens the source of the events. The caller answers with the status of the error.
 func (w *watching) begin(ctx context.Context) error {
 	err := w.open(ctx)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && w.ctx.Err() == nil:
-		w.refusal = ctx.Err() // ended before it began, as watches end: cleanly
+		w.refusal = ctx.Err() // the watch ended before it began; like other watches, it ends without an error
 	case inStream(err):
 		w.refusal = err
 	default:
@@ -166,7 +166,7 @@ func (w *watching) begin(ctx context.Context) error {
 func (w *watching) open(ctx context.Context) (err error) {
 	if w.recordWatcher == nil {
 		opts, call := w.asked.ListOptions, w.ctx.WithContext(ctx)
-		if w.policy != nil { // the filters have let go of that of the request, so that no watch under way holds it
+		if w.policy != nil { // the filters have released the request's policy, so that a running watch does not hold it
 			call.Policy = w.policy.Policy(ctx)
 		}
 		w.objects, err = w.watcher.Watch(call, &opts)
@@ -180,7 +180,7 @@ func (w *watching) open(ctx context.Context) (err error) {
 	return err
 }
 
-// close ends what begin and run have begun.
+// close releases what begin and run have opened.
 func (w *watching) close() {
 	if w.timer != nil {
 		w.timer.Stop()
@@ -196,7 +196,7 @@ func (w *watching) close() {
 	}
 }
 
-// writeRecords writes the next events of a storage, with one flush for all.
+// writeRecords writes the next events of a record storage, with one flush for all of them.
 func (w *watching) writeRecords(ctx context.Context, events []storage.Event) error {
 	sent := false
 	items := w.eventItems(ctx, events)
@@ -253,7 +253,7 @@ func (w *watching) writeItem(kind string, it wire.Item) error {
 	return w.add(frame, text, false)
 }
 
-// writeShared writes a large event, of which there is one for all watches that send it.
+// writeShared writes a large event. All watches that send the event in this form share its bytes.
 func (w *watching) writeShared(form wire.SharedForm, it wire.Item, size int) error {
 	end, err := w.sending.begin(w.budget, shownForm{it.Forms, form}, min(int64(size), w.most))
 	if err != nil {
@@ -287,7 +287,7 @@ func eventItem(e *storage.Event) wire.Item {
 	return wire.Item{Record: e.Record, Forms: e.Forms, Gone: e.Type == apiwatch.Deleted}
 }
 
-// eventItems returns what events show, if some of that is converted in runs; else nil.
+// eventItems returns the items of events if the kind is converted in runs, or else nil.
 func (w *watching) eventItems(ctx context.Context, events []storage.Event) []wire.Item {
 	if w.many == nil {
 		return nil
@@ -300,7 +300,7 @@ func (w *watching) eventItems(ctx context.Context, events []storage.Event) []wir
 	return t.items
 }
 
-// writeObject writes the next event of a storage that has objects.
+// writeObject writes the next event of a storage of objects.
 func (w *watching) writeObject(e registry.ObjectEvent) error {
 	it := wire.Item{Object: e.Object}
 	if e.Type == string(apiwatch.Bookmark) {
@@ -319,12 +319,12 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 	if err := w.add(frame, text, it.InitialEnd); err != nil {
 		return err
 	}
-	w.least = 0 // whether more initial events come is not known
+	w.least = 0 // it is not known if more initial events follow
 	return w.flush()
 }
 
-// appendObject appends an event of an object to the buffer of the sink. How long it is is not known before: as many are made at once
-// as there are processors, so that only those are not counted.
+// appendObject appends an event of an object to the buffer of the sink. The length of the event is not known before it is
+// encoded. At most as many events as there are processors are encoded at once, so that only that many are not counted.
 func (w *watching) appendObject(kind string, it wire.Item) (frame *[]byte, text []byte, err error) {
 	w.making <- struct{}{}
 	defer func() { <-w.making }()
@@ -335,7 +335,7 @@ func (w *watching) appendObject(kind string, it wire.Item) (frame *[]byte, text 
 	return frame, text, w.holdEvents(len(text))
 }
 
-// add gives the sink its buffer with an event appended, and tells of that.
+// add stores text, which is the contents of frame with an event appended, in the buffer frame of the sink, and calls the hooks.
 func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
 	size := len(text) - len(*frame)
 	if err := w.holdEvents(len(text)); err != nil {
@@ -355,8 +355,8 @@ func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
 	return nil
 }
 
-// bookmarkItem is an empty object of the kind with the resourceVersion and annotations of obj, which may say that the
-// initial events end.
+// bookmarkItem returns an item with an empty object of the kind. The object has the resourceVersion and the annotations of obj,
+// which may mark the end of the initial events.
 func (e *endpoint) bookmarkItem(obj runtime.Object) (it wire.Item, err error) {
 	from, err := meta.Accessor(obj)
 	if err != nil {
@@ -377,7 +377,7 @@ func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) 
 		it.Record.Body = marks.initialEnd
 	}
 	if w.writer.NeedsObjects() {
-		// The record is not decoded: that sets defaults, and not every conversion can be done for an object with nothing in it.
+		// The record is not decoded: decoding sets defaults, and an empty object cannot always be converted.
 		if it.Object, err = w.mark(wire.ResourceVersion(e.Record.Revision), markAnnotations(e.InitialEnd)); err != nil {
 			return dst, err
 		}
@@ -385,8 +385,8 @@ func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) 
 	return w.writer.AppendEvent(dst, string(apiwatch.Bookmark), it)
 }
 
-// schedule asks the storage for a bookmark in a while: periodically, and shortly before the end. A source of objects
-// sends its own.
+// schedule arranges that the storage is requested to send a bookmark: periodically, and shortly before the end of the watch. A
+// storage of objects sends bookmarks by itself.
 func (w *watching) schedule() {
 	if w.records == nil || !w.marked {
 		return
@@ -404,34 +404,34 @@ func (w *watching) schedule() {
 	w.timer.Reset(wait)
 }
 
-// serveWebSocket runs a watch over a WebSocket: one message an event, text for JSON. The client sends nothing; that it
-// closes is noticed by reading.
+// serveWebSocket runs a watch over a WebSocket: each event is one message, a text message for JSON. The client sends nothing. The
+// goroutine that reads detects when the client closes the connection.
 func (w *watching) serveWebSocket(ctx context.Context) {
 	raw, rw, err := http.NewResponseController(w.w).Hijack()
-	if err != nil { // HTTP/2, or a ResponseWriter that cannot
+	if err != nil { // HTTP/2, or a ResponseWriter that cannot be hijacked
 		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
 		return
 	}
 	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.writer.StreamType()}}}, w.r, &websocket.AcceptOptions{
 		Subprotocols:       offered(w.r.Header),
-		InsecureSkipVerify: true, // of the origin: filters.Origin does that, for all that WebSockets are opened to
+		InsecureSkipVerify: true, // of the origin: filters.Origin checks it for all WebSockets
 	})
-	if err != nil { // the client has been told
+	if err != nil { // Accept has answered
 		_ = rw.Flush()
 		_ = raw.Close()
 		return
 	}
-	conn.SetReadLimit(-1) // nothing that is read is kept
+	conn.SetReadLimit(-1) // no message that is read is kept in memory
 	ctx, cancel := context.WithCancel(ctx)
 	gone := make(chan struct{})
-	defer func() { // also after a panic of the program's
+	defer func() { // also runs after a panic of the storage
 		_ = raw.Close()
 		<-gone
 	}()
 	go func() {
 		defer close(gone)
 		defer cancel()
-		for { // until the connection ends, for whatever reason
+		for { // until the connection ends
 			_, message, err := conn.Reader(context.Background())
 			if err != nil {
 				return
@@ -440,6 +440,6 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 		}
 	}()
 	w.run(ctx, &socketSink{conn: conn, raw: raw, writer: &w.writer, limit: w.Resource.write})
-	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // a client may send one message for ever
+	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // otherwise a client that sends one endless message would delay Close
 	_ = conn.Close(websocket.StatusNormalClosure, "")
 }

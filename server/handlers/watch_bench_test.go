@@ -14,7 +14,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// repeated is a registry whose watches repeat events, so many times.
+// repeated is a registry whose watches repeat events, until they have returned as many as times.
 type repeated struct {
 	*registry.Registry
 	events []storage.Event
@@ -44,8 +44,8 @@ func (u unheard) Write(p []byte) (int, error)      { return len(p), nil }
 func (u unheard) Flush()                           {}
 func (u unheard) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkWatchEvent is what one event costs one watcher, from the storage's watch to the connection, when the
-// storage has so many of them at a time: records of 300 bytes in the version of the URL. Nothing is allocated.
+// BenchmarkWatchEvent measures one event of one watch, from the storage's watch to the connection. The storage returns several
+// events at a time. They are records of 300 bytes in the version of the URL. Nothing is allocated.
 func BenchmarkWatchEvent(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprintf("batch-%d", n), func(b *testing.B) {

@@ -21,7 +21,7 @@ func frame(kind, object string) string {
 	return `{"type":"` + kind + `","object":` + object + "}\n"
 }
 
-// mark is a bookmark of a widget: an object with its zero values and no more.
+// mark is a bookmark of a widget: an object with zero values only.
 func mark(rv string, initialEnd bool) string {
 	annotations := ""
 	if initialEnd {
@@ -30,13 +30,13 @@ func mark(rv string, initialEnd bool) string {
 	return frame("BOOKMARK", `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"resourceVersion":"`+rv+`"`+annotations+`},"spec":{"size":0,"replicas":0},"status":{}}`)
 }
 
-// TestWatchStart is the matrix of the ways in which a watch can begin.
+// TestWatchStart tests all ways in which a watch can begin.
 func TestWatchStart(t *testing.T) {
 	const notOlder = "&resourceVersionMatch=NotOlderThan"
 	for _, c := range []struct {
 		query                string
 		initial, end, failed bool
-		after                bool // the change after the revision asked for is shown
+		after                bool // the change after the requested revision is sent
 	}{
 		{query: "", initial: true},
 		{query: "&allowWatchBookmarks=true", initial: true, end: true},
@@ -210,7 +210,7 @@ func TestWatchEndsWithStop(t *testing.T) {
 		for _, done := range ends {
 			<-done
 		}
-		s, done, _ := h.watching(base + "?watch=1") // one that comes late
+		s, done, _ := h.watching(base + "?watch=1") // a watch that begins late
 		<-done
 		for _, s := range append(streams, s) {
 			if s.code != http.StatusOK || strings.Contains(s.text(), "ERROR") {
@@ -223,7 +223,7 @@ func TestWatchEndsWithStop(t *testing.T) {
 	})
 }
 
-// A watch that comes after the others were told to stop, while one of them still hangs in a write, ends as well.
+// A watch ends even if it begins after Stop is closed, while another watch is still blocked in a write.
 func TestWatchEndsThoughAnotherHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
@@ -395,7 +395,7 @@ func TestWatchPartialObjectMetadata(t *testing.T) {
 // stuck is a ResponseWriter whose client reads nothing after the header.
 type stuck struct {
 	*stream
-	freed chan struct{} // closed by a deadline that is over
+	freed chan struct{} // closed when a deadline is in the past
 }
 
 func newStuck() *stuck { return &stuck{newStream(), make(chan struct{})} }
@@ -438,8 +438,8 @@ func (c closing) Close() {
 	c.closed()
 }
 
-// A client that does not read loses its connection when one write has waited for as long as it may, and then nothing
-// is left of its watch: the storage's is closed, and no goroutine stays, for which the bubble would wait.
+// A client that does not read loses its connection when one write is blocked for too long. Then nothing of its watch is left: the
+// storage's watch is closed, and no goroutine is left, for which the bubble would wait.
 func TestWatchGivesUpAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var opened *openWatches

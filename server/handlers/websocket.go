@@ -12,10 +12,10 @@ import (
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 )
 
-// socketCloseTime is how long a client has to answer that the server closes a WebSocket.
+// socketCloseTime is how long a client has to respond when the server closes a WebSocket.
 const socketCloseTime = 5 * time.Second
 
-// hijacked is a ResponseWriter of a connection that was taken over already. It writes the answer to the handshake.
+// hijacked is a ResponseWriter for a connection that was hijacked before. It writes the answer to the handshake.
 type hijacked struct {
 	conn   net.Conn
 	rw     *bufio.ReadWriter
@@ -24,14 +24,14 @@ type hijacked struct {
 
 func (h *hijacked) Header() http.Header { return h.header }
 
-// WriteHeader implements http.ResponseWriter. What follows the header of a refusal is all that the connection still sends.
+// WriteHeader implements http.ResponseWriter. After the header of a refusal, the connection sends nothing but the body of it.
 func (h *hijacked) WriteHeader(code int) {
 	head := http.Response{StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: h.header}
 	if code != http.StatusSwitchingProtocols {
 		head.ContentLength, head.Close = -1, true
 	}
 	_ = head.Write(h.rw)
-	_ = h.rw.Flush() // an error is met again by the first write to the connection
+	_ = h.rw.Flush() // after an error, the first write to the connection fails, too
 }
 
 func (h *hijacked) Write(p []byte) (int, error) { return h.rw.Write(p) }
@@ -39,7 +39,8 @@ func (h *hijacked) Write(p []byte) (int, error) { return h.rw.Write(p) }
 // Hijack implements http.Hijacker.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.conn, h.rw, nil }
 
-// offered is the subprotocol to agree on: the first that does not carry a credential.
+// offered returns the subprotocol to select: the first that the client offers and that does not carry a credential. nil selects
+// none.
 func offered(h http.Header) []string {
 	for _, line := range h.Values("Sec-WebSocket-Protocol") {
 		for p := range strings.SplitSeq(line, ",") {
@@ -53,10 +54,10 @@ func offered(h http.Header) []string {
 
 type socketSink struct {
 	conn   *websocket.Conn
-	raw    net.Conn // below conn
+	raw    net.Conn // the connection that conn uses
 	writer *wire.Writer
 	limit  time.Duration
-	frame  []byte // of the event to come, or of the last
+	frame  []byte // the frame of the next event, or of the last
 }
 
 func (s *socketSink) begin() {}
@@ -85,7 +86,7 @@ func (s *socketSink) shared(event []byte) error {
 	return nil
 }
 
-// flush drops a large frame: an idle watch has none.
+// flush drops a large frame, so that an idle watch holds no memory for it.
 func (s *socketSink) flush() error {
 	if cap(s.frame) > freeEvents {
 		s.frame = nil

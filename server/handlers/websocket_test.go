@@ -65,7 +65,7 @@ func TestWebSocketWatchEndsWithTheClient(t *testing.T) {
 		(*websocket.Conn).CloseNow,
 	} {
 		conn := dial(t, server, base+"?watch=1", nil)
-		must(t, conn.Write(t.Context(), websocket.MessageText, bytes.Repeat([]byte("x"), 1<<20))) // is passed over
+		must(t, conn.Write(t.Context(), websocket.MessageText, bytes.Repeat([]byte("x"), 1<<20))) // messages of the client are ignored
 		must(t, leave(conn))
 		<-ended
 	}
@@ -79,7 +79,7 @@ func TestWebSocketNeedsAConnection(t *testing.T) {
 	}
 }
 
-// Whoever does not speak the protocol is told so, and the connection ends.
+// A client that does not use the protocol correctly gets an error, and the connection ends.
 func TestWebSocketHandshakes(t *testing.T) {
 	h := newHouse(t, tune{})
 	server := httptest.NewServer(h)
@@ -99,7 +99,7 @@ func TestWebSocketHandshakes(t *testing.T) {
 		if resp.StatusCode != want || want == 101 && resp.Header.Get("Sec-WebSocket-Accept") == "" {
 			t.Errorf("%v: %d %v", headers, resp.StatusCode, resp.Header)
 		}
-		if want != 101 { // the end of the body is the end of the connection
+		if want != 101 { // the body ends with the connection
 			text, err := io.ReadAll(resp.Body)
 			if err != nil || len(text) == 0 {
 				t.Errorf("%v: %q %v", headers, text, err)
@@ -109,7 +109,7 @@ func TestWebSocketHandshakes(t *testing.T) {
 	}
 }
 
-// A client that does not answer the end of the watch, but sends one endless message, is not waited for for ever.
+// The server does not wait long for a client that sends one endless message instead of the response to the close.
 func TestWebSocketOfASilentClient(t *testing.T) {
 	t.Parallel()
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -134,7 +134,7 @@ func TestWebSocketOfASilentClient(t *testing.T) {
 	<-ended
 }
 
-// A message in a binary form is a binary message, without the length that it has in a stream of bytes.
+// An event in a binary form is a binary message, without the length that it has in a stream of bytes.
 func TestWebSocketWatchInProtobufAndCBOR(t *testing.T) {
 	h, _ := cachedMaps(t, 0)
 	h.makeMap(t, 0)

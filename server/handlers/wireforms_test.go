@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What depends on the form of an answer is in package wire: no file here names a media type of objects, or asks which one it has.
+// Everything that depends on the form of an answer is in package wire. No file here names or compares a media type of objects.
 func TestFormsAreWiresBusiness(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestYAMLDuplicatesAreWarnings: each duplicate key of a YAML body is a warning of its own, as kube-apiserver words it.
+// TestYAMLDuplicatesAreWarnings: each duplicate key of a YAML body is one warning, with the text of kube-apiserver.
 func TestYAMLDuplicatesAreWarnings(t *testing.T) {
 	h := newHouse(t, tune{})
 	w := h.ask("POST", base, "metadata:\n  name: a\nspec:\n  size: 1\n  size: 2\n  color: x\n  color: z\n  foo: 1\n", "Content-Type: application/yaml")
@@ -23,7 +23,7 @@ func TestYAMLDuplicatesAreWarnings(t *testing.T) {
 	}
 }
 
-// TestYAMLOfControlCharacters: a string that YAML must escape does not make a write fail after it was made.
+// TestYAMLOfControlCharacters: after a write, the answer can contain strings that YAML must escape.
 func TestYAMLOfControlCharacters(t *testing.T) {
 	h := newHouse(t, tune{})
 	w := h.ask("POST", base, `{"metadata":{"name":"a"},"spec":{"color":"x\u007f\u0085\ufeff\uffffy"}}`, "Accept: application/yaml")
@@ -48,8 +48,8 @@ func TestYAMLOfControlCharacters(t *testing.T) {
 	}
 }
 
-// TestLayoutOfADeepObject: an object nested thousands of levels deep, which a program can store in the managedFields of any kind, is
-// not answered with gigabytes of indentation.
+// TestLayoutOfADeepObject: an object that is nested thousands of levels deep is not answered with gigabytes of indentation. A
+// program can store such a value in the managedFields of any kind.
 func TestLayoutOfADeepObject(t *testing.T) {
 	h := newHouse(t, tune{})
 	const depth = 9000
@@ -70,7 +70,7 @@ func TestLayoutOfADeepObject(t *testing.T) {
 		plain := h.ask("GET", target, "").Body.Len()
 		for _, head := range []string{"Accept: application/yaml", "User-Agent: curl/8"} {
 			w := h.ask("GET", target, "", head)
-			// In a list it is the item that is not laid out.
+			// In a list, such an item is written without indentation.
 			if most := plain + 100; w.Code != 200 || w.Body.Len() > most || target != base && w.Body.Len() != plain {
 				t.Errorf("%s, %s: %d, %d bytes of %d", target, head, w.Code, w.Body.Len(), plain)
 			}

@@ -35,8 +35,8 @@ func crowd(t testing.TB, groups int) []openapi.GroupVersion {
 	return out
 }
 
-// What a change of one of 500 custom resources costs: by itself, and with the documents that clients then ask for. Of those
-// that have not changed nothing is made again but the list and the one document of OpenAPI v2, which is put together anew.
+// Measures a change of one of 500 custom resources, alone and with the documents that clients request afterwards. Of the
+// unchanged documents nothing is made again, except the list and the OpenAPI v2 document, which is joined again.
 func BenchmarkChangeOneOf500(b *testing.B) {
 	groups, s := crowd(b, 500), openapi.New(openapi.Options{})
 	s.Set(groups)

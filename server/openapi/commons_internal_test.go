@@ -8,7 +8,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What the groups have in common is held once, and only as long as one of them has it.
+// Sections that several groups have in common are stored once, and only as long as a group has them.
 func TestCommonDefinitionsAreHeldOnce(t *testing.T) {
 	o, c := New(Options{}).opts, &commons{}
 	shareOf := func(group string, verbs ...string) *share {

@@ -24,7 +24,7 @@ import (
 	"github.com/keelson-dev/keelson/server/openapi"
 )
 
-// What clients of both forms read is well-formed: they resolve every reference, and protobuf says the same as JSON.
+// Clients of both forms can resolve every reference, and protobuf has the same content as JSON.
 func TestCustomResourcesAreReadable(t *testing.T) {
 	s := openapi.New(openapi.Options{})
 	s.Set(append(crdGroups(t), shopGroups(t)...))
@@ -55,9 +55,9 @@ func TestCustomResourcesAreReadable(t *testing.T) {
 	}
 }
 
-// Only the documents of a group version that has another describer are made anew.
+// Only the documents of a group version with a changed describer are made again.
 func TestAChangedDescriberChangesOneDocument(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a document made anew has a new Last-Modified
+	synctest.Test(t, func(t *testing.T) { // a new document has a new Last-Modified
 		s, groups := openapi.New(openapi.Options{}), crowd(t, 4)
 		calls := make([]*counted, len(groups))
 		for i := range groups {
@@ -114,7 +114,7 @@ func TestAChangedDescriberChangesOneDocument(t *testing.T) {
 	})
 }
 
-// counted counts how often it is asked.
+// counted counts its calls.
 type counted struct {
 	schema.Describer
 	n atomic.Int32
@@ -135,8 +135,8 @@ func modified(t *testing.T, s *openapi.Service) map[string]string {
 	return out
 }
 
-// A client that validates by OpenAPI v2, as kubectl did before servers validated fields, takes the objects that are valid, and
-// finds what is wrong where the form can say what is right.
+// A client that validates with OpenAPI v2, as old versions of kubectl do, accepts valid objects, and finds the errors that this
+// form can describe.
 func TestClientsThatValidateByV2(t *testing.T) {
 	s := openapi.New(openapi.Options{})
 	s.Set(crdGroups(t))
@@ -150,7 +150,7 @@ func TestClientsThatValidateByV2(t *testing.T) {
 	}
 	for _, c := range []struct{ version, spec, wrong string }{
 		{"v1", `{"color":"red","maybe":null}`, ""},
-		{"v1", `{"color":"red"}`, ""}, // maybe is required, but this form cannot say that it may be null
+		{"v1", `{"color":"red"}`, ""}, // maybe is required, but OpenAPI v2 cannot say that it may be null
 		{"v1", `{"maybe":"x"}`, `missing required field "color"`},
 		{"v1", `{"color":"red","unknown":1}`, `unknown field "unknown"`},
 		{"v1", `{"color":"red","replicas":"many"}`, `invalid type for`},
@@ -180,7 +180,7 @@ func TestClientsThatValidateByV2(t *testing.T) {
 	}
 }
 
-// Whatever a structural schema says, clients can read what is published of it, in both forms.
+// The documents of every structural schema can be read by clients, in both forms.
 func TestOddSchemasAreReadable(t *testing.T) {
 	s, like := openapi.New(openapi.Options{}), crowd(t, 1)[0]
 	for _, text := range []string{
@@ -227,7 +227,7 @@ func TestOddSchemasAreReadable(t *testing.T) {
 	}
 }
 
-// Describers that cannot be compared count as others each time.
+// Describers that cannot be compared are always different.
 func TestDescribersThatCannotBeCompared(t *testing.T) {
 	s, groups := openapi.New(openapi.Options{}), crowd(t, 1)
 	groups[0].Resources[0].Object = odder{"x": groups[0].Resources[0].Object}

@@ -51,7 +51,7 @@ func newCRDObject(t testing.TB, props *apiextensionsv1.JSONSchemaProps) *crdObje
 	return &crdObject{props, compiled}
 }
 
-// crdGroups are the custom resources of the definitions in testdata.
+// crdGroups returns the custom resources that are defined in testdata.
 func crdGroups(t testing.TB) []openapi.GroupVersion {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(crdFolder, "definitions.yaml"))
@@ -94,8 +94,8 @@ func crdResource(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, v 
 	return r
 }
 
-// Custom resources have the definitions and the operations that they have in kube-apiserver's documents, but for what
-// customResources leaves out. The golden files are made of the documents of a server that has the definitions:
+// Custom resources have the definitions and operations of kube-apiserver's documents, except for the differences that
+// customResources removes. The golden files are made from the documents of a server that has the definitions:
 //
 //	kubectl apply --server-side -f server/openapi/testdata/crds/definitions.yaml
 //	KEELSON_WIRE_SERVER=https://127.0.0.1:6443 KEELSON_WIRE_TOKEN=... KEELSON_WIRE_CA=ca.crt \
@@ -133,10 +133,10 @@ func indented(t *testing.T, v any) []byte {
 	return append(text, '\n')
 }
 
-// customResources returns the definitions and operations of the group crdGroup in a document of either form, with the
-// parameters of OpenAPI v2 where they are referred to, and without
+// customResources returns the definitions and operations of the group crdGroup in a document of either form. References to
+// parameters of OpenAPI v2 are resolved. These parts are left out:
 //
-//   - the list of the group version's resources, which kube-apiserver describes in no document of custom resources;
+//   - the list of the group version's resources, which kube-apiserver does not describe for custom resources;
 //   - the texts of parameters, which TestDocumentsAreThoseOfKubeAPIServer has;
 //   - shardSelector, as there;
 //   - parameters and body of deletecollection: kube-apiserver describes there that a collection may be watched, but not

@@ -18,17 +18,17 @@ import (
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// encoded is a document ready to be sent. Its forms are kept compressed: most of a document is said again and again in it,
-// and it is held for as long as what it describes is served.
+// encoded is a document that is ready to be sent. Its forms are stored compressed, because documents contain many repetitions and
+// stay in memory as long as the resources are served.
 type encoded struct {
-	json, protobuf packed // protobuf is empty for the list of documents, which has no such form
-	hash           string // upper-case hex SHA-512 of the JSON, or of what that is made of
+	json, protobuf packed // protobuf is empty for the list of documents, which has no protobuf form
+	hash           string // upper-case hex SHA-512 of the JSON, or of everything that the JSON is made from
 	modified       time.Time
-	err            error // the document could not be made
+	err            error // why the document could not be made
 }
 
-// encode makes all forms of a document. check reads its JSON as clients do and returns what its protobuf form is made from;
-// what it cannot read is an error of the document. nil: the document has JSON only.
+// encode makes all forms of a document. check parses the JSON as clients do, and returns the message for the protobuf form. An
+// error of check is an error of the document. If check is nil, the document has only JSON.
 func encode(document any, check func(json []byte) (proto.Message, error)) *encoded {
 	body, err := json.Marshal(document)
 	if err != nil || check == nil {
@@ -42,7 +42,7 @@ func encode(document any, check func(json []byte) (proto.Message, error)) *encod
 	return keep(body, protobuf, err)
 }
 
-// keep compresses the forms of a document, of which protobuf may be nil. err says that it could not be made.
+// keep compresses the forms of a document; protobuf may be nil. If err is not nil, the document could not be made.
 func keep(body, protobuf []byte, err error) *encoded {
 	if err != nil {
 		return &encoded{err: err}
@@ -62,8 +62,7 @@ func keep(body, protobuf []byte, err error) *encoded {
 
 func deterministic() proto.MarshalOptions { return proto.MarshalOptions{Deterministic: true} }
 
-// checkV3 reads a document as kubectl does: with the parsers of kube-openapi, which know what its types and references
-// have to be.
+// checkV3 parses a document as kubectl does: with the parsers of kube-openapi, which check types and references.
 func checkV3(body []byte) (proto.Message, error) {
 	if err := new(spec3.OpenAPI).UnmarshalJSON(body); err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
@@ -78,7 +77,7 @@ func checkV3(body []byte) (proto.Message, error) {
 	return d, nil
 }
 
-// parts are what a document consists of: paths in the form of OpenAPI v2, and the definitions that a builder makes.
+// parts are the parts of a document: paths in the form of OpenAPI v2, and the builder of the definitions.
 type parts struct {
 	paths   map[string]spec.PathItem
 	builder *schema.Builder
@@ -86,13 +85,13 @@ type parts struct {
 
 // document is one entry of /openapi/v3.
 type document struct {
-	source GroupVersion // what it was made from; only of a group version
+	source GroupVersion // the description of a group version; zero for other documents
 	hash   func() string
 	get    func() *encoded
-	share  func() *share // nil: it has none in /openapi/v2, for what it describes is wrong
+	share  func() *share // returns nil for a document with an error, which is left out of /openapi/v2
 }
 
-// v3 puts a document of OpenAPI 3.0 together.
+// v3 returns the document of OpenAPI 3.0 that consists of parts.
 func v3(o Options, p parts) *spec3.OpenAPI {
 	schemas := map[string]*spec.Schema{}
 	for name, s := range p.builder.Definitions() {
@@ -123,15 +122,15 @@ func info(o Options) *spec.Info {
 	return &spec.Info{InfoProps: spec.InfoProps{Title: o.Title, Version: o.Version}}
 }
 
-// state is what is served between two calls of Set. It is immutable.
+// state is what a Service serves between two calls of Set. It is immutable.
 type state struct {
 	documents map[string]*document // by name: "apis/example.com/v1"
 	index     func() *encoded      // made once
 	v2        func() *encoded      // made once
 }
 
-// index is the list at /openapi/v3. A document that is wrong is listed without a hash, unless that is known before it is made: who
-// asks for it is told why.
+// index returns the list at /openapi/v3. A document with an error is listed without a hash, unless the hash is known without the
+// document. A client that requests the document gets the error.
 func index(documents map[string]*document) *encoded {
 	type entry struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
@@ -166,7 +165,7 @@ func (r Resource) equal(other Resource) bool {
 		slices.EqualFunc(r.Subresources, other.Subresources, Subresource.equal)
 }
 
-// sameObject tells whether two describers are one.
+// sameObject reports whether two describers are the same. Describers that cannot be compared are different.
 func sameObject(a, b schema.Describer) bool {
 	return a == nil && b == nil || a != nil && b != nil && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

@@ -13,22 +13,28 @@ import (
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// A Digester is a Describer that tells what it says apart without saying it. The hashes of documents of such objects are known
-// before the documents are made, so that the list of a thousand documents costs what it is long.
+// Digester is a Describer with a digest of its description. If all resources of a group version have a Digester, and no Go
+// types of the program, the hash of its document is known before the document is made. So a list of a thousand documents needs
+// none of them.
+//
+// Such a hash is computed from everything that the document is made from, including the program. The program is identified by its
+// modules, if all of them are published modules with a checksum, or else by its build ID. Therefore two servers that are built
+// from the same modules have the same hashes. A program that could make other documents has other hashes.
 type Digester interface {
 	schema.Describer
-	// Digest is the same for two objects, also of different processes, only if OpenAPI returns the same for both.
+	// Digest returns a digest. It may be equal for two objects, also in different processes, only if OpenAPI returns the same for
+	// both.
 	Digest() [sha256.Size]byte
 }
 
-// digestible is all that a document is made of.
+// digestible is everything that a document is made from, for the hash.
 type digestible struct {
 	Program, Key string
 	Title        string
 	Version      string
 	MediaTypes   []string
 	StreamTypes  []string
-	Group, Name  string // of the group version
+	Group, Name  string // of the group version; Name is the version
 	Resources    []digestibleResource
 }
 
@@ -47,8 +53,8 @@ type digestibleSubresource struct {
 	Verbs, PatchTypes, ConnectMethods []string
 }
 
-// foresee returns the hash of a document that is yet to be made, of all that it is made of, the program included; "" if that
-// cannot be told apart but by making the document.
+// foresee returns the hash of a document that is not made yet. The hash is computed from everything that the document is made
+// from, including the program. It returns "" if the document must be made to get its hash.
 func foresee(o Options, program, key string, gv GroupVersion) string {
 	if program == "" {
 		return ""
@@ -71,7 +77,7 @@ func foresee(o Options, program, key string, gv GroupVersion) string {
 	return fmt.Sprintf("%X", sha512.Sum512(text))
 }
 
-// digestible returns what is said of a resource without a Go type.
+// digestible returns the description of a resource without a Go type. It returns false if the resource has types of the program.
 func (r Resource) digestible() (digestibleResource, bool) {
 	object, ok := r.Object.(Digester)
 	if !ok || !isLibrary(r.Type) || !isLibrary(r.ListType) {
@@ -93,8 +99,8 @@ func (r Resource) digestible() (digestibleResource, bool) {
 	return out, true
 }
 
-// isLibrary reports whether a type is declared in the modules of Kubernetes or in this one, or there is none. Others are the
-// program's own, of which its modules do not tell.
+// isLibrary reports whether a type is declared in the modules of Kubernetes or in this one, or is nil. Other types belong to the
+// program itself, and the checksums of modules do not cover them.
 func isLibrary(t reflect.Type) bool {
 	return t == nil || strings.HasPrefix(t.PkgPath(), "k8s.io/") || strings.HasPrefix(t.PkgPath(), modulePath()+"/runtime")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/server/openapi"
 )
 
-// digested is an object that says by a digest what it says, and counts how often it says it.
+// digested is an object with a digest. It counts how often it is described.
 type digested struct {
 	description string
 	said        *atomic.Int64
@@ -32,7 +32,7 @@ func (d *digested) OpenAPI() *spec.Schema {
 
 func (d *digested) Digest() [sha256.Size]byte { return sha256.Sum256([]byte(d.description)) }
 
-// digestedGroups are the groups of crowd, with objects that are digested.
+// digestedGroups are the groups of crowd, with digested objects.
 func digestedGroups(t testing.TB, groups int, said *atomic.Int64) []openapi.GroupVersion {
 	t.Helper()
 	out := crowd(t, groups)
@@ -42,7 +42,7 @@ func digestedGroups(t testing.TB, groups int, said *atomic.Int64) []openapi.Grou
 	return out
 }
 
-// The list of documents needs none of the documents, and yet says what they will be called when they are made.
+// The list of documents has their hashes before the documents are made.
 func TestListWithoutDocuments(t *testing.T) {
 	t.Parallel()
 	var said atomic.Int64

@@ -14,14 +14,14 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// join makes one document of many shares, of their sections as they are packed: as text that of a thousand kinds is some hundred MB. A
-// definition that several shares have is the same in all, but for the kinds it stands for, which are joined.
+// join makes one document from many shares. It uses the compressed sections as they are: for a thousand kinds, their text would
+// be some hundred MB. A definition that several shares have is the same in all of them, except for its kinds, which are joined.
 func join(o Options, shares []*share) (*encoded, error) {
 	whole, err := joined(o, shares)
 	if err != nil {
 		return nil, err
 	}
-	shares = append([]*share{whole}, shares...) // whole has the first word
+	shares = append([]*share{whole}, shares...) // first, so that its definitions replace those of other shares
 	var paths, definitions []cut
 	taken := map[string]bool{}
 	for _, s := range shares {
@@ -44,7 +44,7 @@ func join(o Options, shares []*share) (*encoded, error) {
 	return e, nil
 }
 
-// joined is a share of the definitions that do not stand for the same kinds in all shares, with all of these.
+// joined returns a share with the definitions whose kinds are not the same in all shares. Each has the kinds of all shares.
 func joined(o Options, shares []*share) (*share, error) {
 	kinds := map[string][]metav1.GroupVersionKind{}
 	seen := map[string]map[metav1.GroupVersionKind]bool{}
@@ -102,13 +102,13 @@ func joined(o Options, shares []*share) (*share, error) {
 	return split(nil, body, message)
 }
 
-// cut is what is taken of a section.
+// cut is a selection of the pieces of a section.
 type cut struct {
 	from   *section
-	pieces []int // the numbers of those that are taken, ascending
+	pieces []int // the indexes of the selected pieces, ascending
 }
 
-// without takes what is not taken, and notes that it is now.
+// without selects the pieces that are not in taken, and adds them to taken.
 func (s *section) without(taken map[string]bool) cut {
 	c := cut{from: s}
 	for i, p := range s.pieces {
@@ -123,7 +123,7 @@ func (s *section) without(taken map[string]bool) cut {
 func jsonEnd(p piece) int     { return p.json }
 func protobufEnd(p piece) int { return p.protobuf }
 
-// text returns what is taken of the text of one of the forms: end is where a piece ends in it.
+// text returns the selected pieces of the text of one form. end returns where a piece ends in that form.
 func (c cut) text(of []byte, end func(piece) int) []byte {
 	var out []byte
 	for _, i := range c.pieces {
@@ -136,8 +136,8 @@ func (c cut) text(of []byte, end func(piece) int) []byte {
 	return out
 }
 
-// addCut adds what is taken of one of the forms, b, without its first byte if it is the first of a list. What is taken whole is not
-// compressed again.
+// addCut adds the selected pieces of one form, b. If first is true, it leaves out the first byte. If all pieces are selected,
+// they are not compressed again.
 func (a *assembly) addCut(c cut, b block, end func(piece) int, first bool) error {
 	if len(c.pieces) == len(c.from.pieces) && !first {
 		return a.add(b)
@@ -154,7 +154,7 @@ func (a *assembly) addCut(c cut, b block, end func(piece) int, first bool) error
 	return err
 }
 
-// protobufSize is how many bytes are taken of the protobuf form.
+// protobufSize returns how many bytes the selected pieces have in protobuf.
 func (c cut) protobufSize() int {
 	size := 0
 	for _, i := range c.pieces {
@@ -166,7 +166,7 @@ func (c cut) protobufSize() int {
 	return size
 }
 
-// joinJSON makes the JSON form of the document that is empty, but for what is taken.
+// joinJSON makes the JSON form: the empty document with the selected paths and definitions.
 func (e *encoded) joinJSON(empty []byte, paths, definitions []cut) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(empty, &members); err != nil {
@@ -253,7 +253,7 @@ func (e *encoded) joinProtobuf(empty []byte, paths, definitions []cut) error {
 	return err
 }
 
-// v2 makes the one document of OpenAPI 2.0, without what the documents that are wrong describe, in one form or the other.
+// v2 makes the document of OpenAPI 2.0. It leaves out the documents that have an error in v2 or v3.
 func v2(o Options, documents map[string]*document) *encoded {
 	var shares []*share
 	for _, key := range slices.Sorted(maps.Keys(documents)) {

@@ -27,8 +27,8 @@ import (
 
 const kubernetesDigest = "kubernetes.txt"
 
-// Kinds of k8s.io/api have the operations and definitions that they have in kube-apiserver's documents, but for what
-// structure leaves out. The digest is made of the documents of a server that serves them:
+// Kinds of k8s.io/api have the operations and definitions of kube-apiserver's documents, except for the parts that structure
+// removes. The digest is made from the documents of a server with these kinds:
 //
 //	KEELSON_WIRE_SERVER=https://127.0.0.1:6443 KEELSON_WIRE_TOKEN=... KEELSON_WIRE_CA=ca.crt \
 //	go test ./server/openapi -run TestDocumentsAreThoseOfKubeAPIServer -update
@@ -168,7 +168,7 @@ func strip(v any, texts bool) any {
 	return v
 }
 
-// digest is a line for each part of the documents.
+// digest has a line for each part of the documents.
 func digest(t *testing.T, documents map[string]map[string]any) string {
 	t.Helper()
 	var out strings.Builder

@@ -11,78 +11,126 @@ import (
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// GroupVersion is one version of a group and what is served in it.
+// GroupVersion describes one version of a group and its resources.
 type GroupVersion struct {
-	Group, Version string // the core group is ""
-	Resources      []Resource
+	Group, Version string     // "" is the core group
+	Resources      []Resource // the resources of the group version
 }
 
-// Resource is one resource. A verb that is not given has no operation in the documents.
+// Resource describes one resource. The documents have an operation only for the verbs that are given.
+//
+// # Custom resources
+//
+// A Resource with an Object is described as kube-apiserver describes a custom resource:
+//
+//   - The definition has the fields that Object describes, with apiVersion, kind and metadata, also in embedded resources.
+//   - A value that may be an integer or a string has both types in anyOf.
+//   - The definitions of the object and of its list have the selectable fields.
+//   - Operations name the media types of their bodies, and GET has a resourceVersion. Operations of subresources have the kind of
+//     the resource. Operations do not say that lists can be watched and that PATCH may answer with 201.
+//   - The operations of a deprecated version are the same as those of any other version.
+//
+// In OpenAPI v2, the form of such a definition is reduced:
+//
+//   - allOf, anyOf, oneOf, not, nullable and defaults are left out.
+//   - A value that may be null has no type, properties and items, and is not required.
+//   - For a value that may have unknown fields, the known fields are left out. If that is so for the object itself, its
+//     definition says only that it is an object.
+//
+// The documents differ from those of kube-apiserver as follows:
+//
+//   - deletecollection has the parameters and the body that it accepts. kube-apiserver describes DeleteOptions for other kinds
+//     only, and parameters of watches for custom resources.
+//   - The document of a group version contains the list of its resources, /apis/example.com/v1/, as for other kinds.
+//   - A version without a schema may have any fields in addition to the usual ones. kube-apiserver names no fields, which the
+//     parsers of clients refuse.
+//   - There is no shardSelector, because the server does not support it.
+//   - DeleteOptions and the other kinds that every group has are those of the groups that are served.
+//   - In /openapi/v2, parameters are in the operations, and not in a list that the operations refer to. All documents of v3 name
+//     the security scheme.
 type Resource struct {
-	Plural     string
-	Kind       apischema.GroupVersionKind
-	Namespaced bool
-	// Verbs as discovery shows them: get, list, watch, create, update, patch, delete, deletecollection.
+	Plural     string                     // the plural name, as in URLs
+	Kind       apischema.GroupVersionKind // the kind of the objects
+	Namespaced bool                       // the objects are in namespaces
+	// Verbs are the verbs, as discovery shows them: get, list, watch, create, update, patch, delete, deletecollection.
 	Verbs []string
-	// Type is the Go struct of an object, ListType of a list. A nil ListType describes lists as a List[T] does.
+	// Type is the Go struct of an object, ListType that of a list. If ListType is nil, lists are described like a List[T].
 	Type, ListType reflect.Type
-	// Object describes the objects of a kind without a Go type, which is then published as kube-apiserver publishes a custom
-	// resource. While it is the same, and all else too, the documents are kept. If it is a [Digester] the hash of a document is
-	// known before that is made.
+	// Object describes the objects of a kind without a Go type. Such a kind is described as kube-apiserver describes a custom
+	// resource. The documents are kept as long as Object and everything else is the same. If Object is a [Digester], the hash of
+	// a document is known before the document is made.
 	Object schema.Describer
-	// ListKind is the kind of such a kind's lists; "" is the name of Kind and List. SelectableFields are the paths that field
-	// selectors may name besides those of all kinds.
+	// ListKind is the kind of the lists if Object is set; "" is the name of Kind with List appended. SelectableFields are the
+	// paths that field selectors may use in addition to those of all kinds.
 	ListKind         string
 	SelectableFields []string
-	// Docs are the doc comments of the Go source that declares Type, nil when not known.
+	// Docs are the doc comments of the Go source that declares Type; nil if they are not known.
 	Docs *schema.Docs
-	// Description is the kind's, for kinds that neither Docs nor a SwaggerDoc method describes.
+	// Description is the description of the kind, if neither Docs nor a SwaggerDoc method has one.
 	Description string
-	// MediaTypes are those in which its objects are answered, StreamTypes those of its watches; nil: those of Options.
+	// MediaTypes are the media types of objects in answers, StreamTypes those of watches; nil means those of Options.
 	MediaTypes, StreamTypes []string
 	// PatchTypes are the media types that PATCH accepts.
 	PatchTypes []string
-	// ReturnsDeleted says that DELETE of one object answers with the object, not with a Status.
+	// ReturnsDeleted says that DELETE of one object answers with the object instead of a Status.
 	ReturnsDeleted bool
-	Subresources   []Subresource
+	// Subresources are the subresources of the resource.
+	Subresources []Subresource
 }
 
-// Subresource is a part of a resource with a path of its own.
+// Subresource describes a subresource of a resource.
 type Subresource struct {
-	Name string
-	// Kind is what it answers with: the resource's own kind for status, autoscaling/v1 Scale for scale; zero is
-	// the resource's own. Type is its Go struct; nil is right for these two, and of any other kind it then is only
-	// known that it is an object.
+	Name string // the name, as in URLs
+	// Kind is the kind of the subresource's objects: the resource's own kind for status, autoscaling/v1 Scale for scale. Zero is
+	// the kind of the resource. Type is the Go struct of Kind. It may be nil for these two kinds. A nil Type of any other kind is
+	// described as an object without known fields.
 	Kind apischema.GroupVersionKind
 	Type reflect.Type
-	// Verbs are among get, create, update, patch and delete.
-	Verbs      []string
+	// Verbs are verbs of get, create, update, patch and delete.
+	Verbs []string
+	// PatchTypes are the media types that PATCH accepts.
 	PatchTypes []string
-	// ConnectMethods are the HTTP methods of a subresource that is not an object but a connection (proxy, exec);
-	// Verbs is then ignored.
+	// ConnectMethods are the HTTP methods of a subresource that is a connection and not an object (proxy, exec). If they are set,
+	// Verbs is ignored.
 	ConnectMethods []string
 }
 
-// Options refines a Service. The zero Options is valid.
+// Options are the options of a Service. The zero Options is valid.
 type Options struct {
-	// Title and Version are the info of every document; empty is "Keelson" and "unversioned".
+	// Title and Version are in the info of every document; empty is "Keelson" and "unversioned".
 	Title, Version string
-	// MediaTypes are those in which objects are answered; nil is JSON and YAML.
+	// MediaTypes are the media types of objects in answers; nil is JSON and YAML.
 	MediaTypes []string
 	// StreamTypes are the media types of watches; nil is application/json;stream=watch.
 	StreamTypes []string
-	// NotFound answers a request for which there is no document, and reports whether it has. nil, or false: the answer is 404.
+	// NotFound answers a request for a document that does not exist, and reports whether it has answered. If it is nil or returns
+	// false, the answer is 404.
 	NotFound func(w http.ResponseWriter, r *http.Request) bool
 }
 
-// Service serves /openapi/v2 and /openapi/v3 and all below. Make one with [New]. All methods may be called
+// Service serves /openapi/v2, /openapi/v3 and the documents below it. Make one with [New]. All methods may be called
 // concurrently.
+//
+// Documents are available as JSON and in the protobuf form of gnostic, which Go clients request:
+// application/com.github.proto-openapi.spec.v3.v1.0+protobuf (and v2). The old spelling with an @ is accepted, too.
+//
+// A document is made when it is requested first. The same description always has the same bytes and the same hash, in every
+// process of the program. If the description changes, documents of unchanged groups are kept. Of the document of OpenAPI v2, the
+// compressed parts are kept, and the new document is joined from them.
+//
+// The address of a document in /openapi/v3 has a ?hash=. Under that address, clients may cache the document for ever. With
+// another hash, the answer is 301 to the address with the right one. The hash is that of the document, except for [Digester].
+//
+// A document is stored compressed, in both forms, and sent compressed to clients that accept gzip. The documents of fifty kinds
+// take much less than one MiB. When a document is made, it is parsed with the parsers of clients. If they fail, the document is
+// answered with 500 and the reason. It is then listed without a hash, unless the hash is known without the document, and left out
+// of /openapi/v2. All other documents are served.
 type Service struct {
 	opts    Options
-	setMu   sync.Mutex // one Set at a time
+	setMu   sync.Mutex // held by Set
 	state   atomic.Pointer[state]
 	commons commons
-	program func() string // see programID; asked once
+	program func() string // programID, called once
 }
 
 // New returns a Service that describes no resources yet.
@@ -104,9 +152,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Set replaces what is described. The documents are made when they are first asked for; those of group versions
-// that are the same as before are kept. Requests that are being answered keep what they began with. The slices
-// belong to the Service from the call on.
+// Set replaces the description. Documents are made when they are requested first. Documents of unchanged group versions are kept.
+// Requests that are being answered use the old description. The caller must not change the slices afterwards.
 func (s *Service) Set(groups []GroupVersion) {
 	s.setMu.Lock()
 	defer s.setMu.Unlock()

@@ -150,7 +150,7 @@ func TestIndexNamesEveryDocument(t *testing.T) {
 	}
 }
 
-// Paths, names of operations, actions, kinds and parameters, one line an operation.
+// Compares paths, names of operations, actions, kinds and parameters, one operation in each line.
 func TestOperations(t *testing.T) {
 	s := shopService(t)
 	var out strings.Builder
@@ -220,8 +220,8 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// kubectl validates on the server's side only when PATCH has the parameter for it, and does not look for it at the
-// path.
+// kubectl relies on validation by the server only if the PATCH operation has the parameter fieldValidation. It ignores parameters
+// of the path.
 func TestEveryPatchHasTheParametersClientsLookFor(t *testing.T) {
 	s, seen := shopService(t), 0
 	for name := range index(t, s) {
@@ -287,7 +287,7 @@ func checkReferences(t *testing.T, document []byte, prefix string, where ...stri
 	}
 }
 
-// The libraries that kubectl and client-go read documents with find the kinds in them.
+// The libraries that kubectl and client-go use find the kinds in the documents.
 func TestDocumentsParseAsClientsParseThem(t *testing.T) {
 	s := shopService(t)
 	for name := range index(t, s) {
@@ -319,7 +319,7 @@ func TestDocumentsParseAsClientsParseThem(t *testing.T) {
 	}
 }
 
-// The Go value of a document survives its JSON and its protobuf form.
+// The Go value of a document is the same after encoding and decoding, as JSON and as protobuf.
 func TestProtobufSaysTheSame(t *testing.T) {
 	s := shopService(t)
 	for _, name := range []string{"apis/shop.example.com/v1", "api/v1", "version"} {

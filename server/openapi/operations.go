@@ -13,22 +13,22 @@ const (
 	extensionAction = "x-kubernetes-action"
 )
 
-// operation is one method of one path, before it takes the form of a document.
+// operation is one method of one path. asSpec makes the operation of a document from it.
 type operation struct {
 	method      string
-	id          string // without group and version: verb and rest
-	rest        string
-	action      string // x-kubernetes-action; "" for operations on no object
+	id          string // the verb: the name of the operation before the group and version
+	rest        string // the name of the operation after the group and version
+	action      string // x-kubernetes-action; "" for operations that are not on objects
 	description string
 	kind        apischema.GroupVersionKind
 	parameters  []spec.Parameter
 	body        string // definition of the request body; "" for none
 	bodyTypes   []string
 	produces    []string
-	responses   map[int]string // code to definition; "" has no body
+	responses   map[int]string // definitions of the bodies by code; "" is no body
 }
 
-// asSpec renders the operation for group version gv.
+// asSpec returns the operation for group version gv.
 func (o operation) asSpec(gv GroupVersion) *spec.Operation {
 	op := &spec.Operation{OperationProps: spec.OperationProps{
 		ID: o.id + gv.camel() + o.rest, Tags: []string{gv.tag()}, Description: o.description,
@@ -65,10 +65,10 @@ func responseOf(code int, definition string) spec.Response {
 	return r
 }
 
-// plainString stands for a definition where a connection answers with whatever it likes.
+// plainString is used in place of a definition for connections, which may answer with anything.
 const plainString = "string"
 
-// attach puts operations on a path; the pretty parameter and those of the path belong to all of them.
+// attach adds operations to a path. They all have the parameters of the path.
 func attach(gv GroupVersion, pathParameters []spec.Parameter, operations []operation) (spec.PathItem, bool) {
 	var item spec.PathItem
 	for _, o := range operations {
@@ -95,12 +95,12 @@ func attach(gv GroupVersion, pathParameters []spec.Parameter, operations []opera
 	return item, len(operations) > 0
 }
 
-// camel is the group version inside the names of operations: ExampleComV1, AppsV1, RbacAuthorizationV1, CoreV1.
+// camel returns the group version in the form for names of operations: ExampleComV1, AppsV1, RbacAuthorizationV1, CoreV1.
 func (gv GroupVersion) camel() string {
 	return camelCase(friendlyGroup(gv.Group)) + camelCase(gv.Version)
 }
 
-// tag groups the operations of a group version: exampleCom_v1, core_v1, and exampleCom for the group itself.
+// tag returns the tag of the operations of a group version: exampleCom_v1, core_v1, and exampleCom for the group itself.
 func (gv GroupVersion) tag() string {
 	tag := camelCase(friendlyGroup(gv.Group))
 	if tag != "" {
@@ -130,7 +130,7 @@ func camelCase(name string) string {
 	return out.String()
 }
 
-// article puts a or an before a noun.
+// article returns a noun with a or an before it.
 func article(noun string) string {
 	if noun != "" && strings.ContainsRune("AEIOUaeiou", rune(noun[0])) {
 		return "an " + noun

@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
-// packed is text kept compressed.
+// packed is a text that is stored compressed.
 type packed struct {
 	gzip []byte
 	size int // of the text, in bytes
@@ -28,7 +28,7 @@ func pack(text []byte) (packed, error) {
 	return p.packed()
 }
 
-// packer packs the text that is written to it.
+// packer compresses the text that is written to it.
 type packer struct {
 	out  *bytes.Buffer
 	gzip *gzip.Writer
@@ -47,7 +47,7 @@ func (p *packer) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// packed ends the text.
+// packed ends the text and returns it.
 func (p *packer) packed() (packed, error) {
 	if err := p.gzip.Close(); err != nil {
 		return packed{}, err
@@ -55,7 +55,7 @@ func (p *packer) packed() (packed, error) {
 	return packed{bytes.Clone(p.out.Bytes()), p.size}, nil
 }
 
-// text unpacks.
+// text returns the decompressed text.
 func (p packed) text() ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(p.gzip))
 	if err != nil {
@@ -68,7 +68,7 @@ func (p packed) text() ([]byte, error) {
 	return text, z.Close()
 }
 
-// block is text kept compressed so that it can be put together with others without compressing it again.
+// block is a text that is stored compressed. It can be joined with other blocks without compressing it again.
 type block struct {
 	part   gzipparts.Part
 	digest [sha256.Size]byte // of the text
@@ -78,7 +78,7 @@ func newBlock(z *gzipparts.Compressor, text []byte) block {
 	return block{z.Compress(text), sha256.Sum256(text)}
 }
 
-// text unpacks.
+// text returns the decompressed text.
 func (b block) text() ([]byte, error) {
 	text := make([]byte, b.part.Size)
 	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(b.part.Deflate)), text); err != nil {
@@ -87,7 +87,8 @@ func (b block) text() ([]byte, error) {
 	return text, nil
 }
 
-// assembly puts a text together, packed. Its hash is the same of the same text in the same blocks.
+// assembly joins blocks and other texts to a compressed text. The hash depends on the text and on its division into blocks and
+// writes.
 type assembly struct {
 	out  bytes.Buffer
 	gzip *gzipparts.Writer
@@ -109,14 +110,14 @@ func (a *assembly) Write(text []byte) (int, error) {
 	return a.gzip.Write(text)
 }
 
-// add adds a block as it is.
+// add adds a block without compressing it again.
 func (a *assembly) add(b block) error {
 	_, _ = a.hash.Write(b.digest[:])
 	a.size += int(b.part.Size)
 	return a.gzip.WritePart(b.part)
 }
 
-// packed ends the text.
+// packed ends the text and returns it.
 func (a *assembly) packed() (packed, error) {
 	if err := a.gzip.Close(); err != nil {
 		return packed{}, err

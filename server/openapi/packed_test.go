@@ -40,7 +40,7 @@ func manyGroups(groups int) []openapi.GroupVersion {
 	return out
 }
 
-// everything asks for every form of every document and returns their size as JSON.
+// everything requests every form of every document, and returns the size of the JSON.
 func everything(t testing.TB, s *openapi.Service) int {
 	t.Helper()
 	total := 0
@@ -51,7 +51,7 @@ func everything(t testing.TB, s *openapi.Service) int {
 	return total + len(body(t, get(t, s, "/openapi/v2")))
 }
 
-// What fifty kinds hold once everything has been asked for.
+// Measures the memory of fifty kinds after all documents were requested.
 func TestDocumentsHoldLittle(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()
@@ -60,7 +60,7 @@ func TestDocumentsHoldLittle(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	everything(t, shopService(t)) // what is made once for all
+	everything(t, shopService(t)) // so that values that are made once for all services are not measured
 	before := heap()
 	s := openapi.New(openapi.Options{})
 	s.Set(manyGroups(10))
@@ -113,10 +113,10 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// nothing is no kind: clients do not take one without fields.
+// nothing is a type without fields, which clients refuse as a kind.
 type nothing struct{}
 
-// odd says of itself what cannot be in OpenAPI v2: a list of nothing.
+// odd describes a list without items, which OpenAPI v2 cannot describe.
 type odd []string
 
 func (odd) OpenAPISchemaType() []string { return []string{"array"} }
@@ -126,7 +126,7 @@ type oddWidget struct {
 	Odd         odd `json:"odd"`
 }
 
-// What only OpenAPI v2 cannot say is left out there, with the group version that has it.
+// A group version that OpenAPI v2 cannot describe is left out of the OpenAPI v2 document.
 func TestWrongInV2Only(t *testing.T) {
 	groups := manyGroups(2)
 	groups[1].Resources[0].Type = reflect.TypeFor[oddWidget]()
@@ -141,7 +141,7 @@ func TestWrongInV2Only(t *testing.T) {
 	}
 }
 
-// What the parsers of clients cannot read is an error where it is, and nowhere else.
+// A document that the parsers of clients cannot read is an error. The other documents are not affected.
 func TestWrongDocumentIsAnErrorOfItsOwn(t *testing.T) {
 	groups := manyGroups(2)
 	groups[1].Resources[0].Type = reflect.TypeFor[nothing]()
@@ -171,7 +171,7 @@ func TestWrongDocumentIsAnErrorOfItsOwn(t *testing.T) {
 	}
 }
 
-// A group that comes or goes leaves the documents of all others byte for byte as they are.
+// If a group is added or removed, the documents of all others keep their bytes.
 func TestGroupsComeAndGo(t *testing.T) {
 	s, groups := openapi.New(openapi.Options{}), manyGroups(4)
 	s.Set(groups[:2])

@@ -10,10 +10,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// documented are the options of a verb, which say themselves what each of them means.
+// documented is the options of a verb, with the descriptions of their fields.
 type documented interface{ SwaggerDoc() map[string]string }
 
-// optionParameters returns the query parameters of a verb's options, but for those left out.
+// optionParameters returns the query parameters for the options of a verb, without those of the names in without.
 func optionParameters(options documented, without ...string) []spec.Parameter {
 	t, docs := reflect.TypeOf(options), options.SwaggerDoc()
 	var out []spec.Parameter
@@ -29,7 +29,7 @@ func optionParameters(options documented, without ...string) []spec.Parameter {
 	return out
 }
 
-// parameterType is the type of a field as a query parameter; "" for what cannot be one.
+// parameterType returns the type of a field as a query parameter; "" if it cannot be a query parameter.
 func parameterType(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -45,8 +45,8 @@ func parameterType(t reflect.Type) string {
 	return ""
 }
 
-// The parameters of each verb. What the server would not honour is left out: selection of shards, and the deletion of
-// collections of unreadable objects.
+// The parameters of each verb. Parameters that the server does not support are left out: the selection of shards, and the
+// deletion of unreadable objects in a collection.
 
 func listParameters(watch bool) []spec.Parameter {
 	without := []string{"shardSelector"}
@@ -101,8 +101,8 @@ func bodyParameter(definition string, required bool) spec.Parameter {
 	return spec.Parameter{ParamProps: spec.ParamProps{Name: "body", In: "body", Required: required, Schema: reference(definition)}}
 }
 
-// hoist moves the parameters that all operations of a path have to the path. Those that PATCH takes stay with the
-// operation: kubectl looks for fieldValidation only there.
+// hoist moves the parameters that all operations of a path have to the path. Parameters of PATCH are not moved: kubectl looks for
+// fieldValidation in the operation only.
 func hoist(item *spec.PathItem) {
 	operations := operationsOf(item)
 	if len(operations) == 0 {
@@ -141,10 +141,11 @@ func operationsOf(item *spec.PathItem) []*spec.Operation {
 	return slices.DeleteFunc(all, func(op *spec.Operation) bool { return op == nil })
 }
 
-// reference refers to a definition in the form of OpenAPI v2, which is made into that of v3 with the paths.
+// reference returns a reference to a definition, in the form of OpenAPI v2. It is converted to that of v3 together with the
+// paths.
 func reference(definition string) *spec.Schema {
 	ref, err := spec.NewRef("#/definitions/" + definition)
-	if err != nil { // a group that is not a DNS name: no reference to it can be written
+	if err != nil { // the group is not a DNS name; no reference can contain it
 		return &spec.Schema{}
 	}
 	return &spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref}}

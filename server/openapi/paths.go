@@ -16,7 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// describer makes the parts of one group version's document.
+// describer makes the parts of the document of one group version.
 type describer struct {
 	opts    Options
 	gv      GroupVersion
@@ -41,7 +41,7 @@ func (d *describer) add(path string, pathParameters []spec.Parameter, operations
 
 func (d *describer) meta(t reflect.Type) string { return d.builder.AddType(t) }
 
-// groupVersionParts describes a group version: its resources, and the list of them.
+// groupVersionParts describes a group version: its resources, and the list of resources.
 func groupVersionParts(o Options, gv GroupVersion) parts {
 	d := newDescriber(o, gv)
 	d.add(gv.root()+"/", nil, operation{
@@ -51,7 +51,7 @@ func groupVersionParts(o Options, gv GroupVersion) parts {
 	resources := slices.SortedStableFunc(slices.Values(gv.Resources), func(a, b Resource) int {
 		return strings.Compare(a.Plural, b.Plural)
 	})
-	for _, r := range resources { // all kinds before their subresources: a kind has the first claim to its name
+	for _, r := range resources { // all kinds come before the subresources, so that a kind gets its own name
 		d.builder.AddKind(r.kind())
 	}
 	for _, r := range resources {
@@ -68,7 +68,7 @@ func (r Resource) kind() schema.Kind {
 	}
 }
 
-// groupParts describes a group by itself.
+// groupParts describes a group without its versions.
 func groupParts(o Options, group string) parts {
 	d := newDescriber(o, GroupVersion{Group: group})
 	d.add("/apis/"+group+"/", nil, operation{
@@ -149,7 +149,7 @@ func (d *describer) addResource(r Resource) {
 	}
 }
 
-// mediaTypes are those in which objects are answered.
+// mediaTypes returns the media types of objects in answers.
 func (p resourcePaths) mediaTypes() []string {
 	if p.r.MediaTypes != nil {
 		return p.r.MediaTypes
@@ -157,7 +157,7 @@ func (p resourcePaths) mediaTypes() []string {
 	return p.opts.MediaTypes
 }
 
-// streamTypes are those of watches.
+// streamTypes returns the media types of watches.
 func (p resourcePaths) streamTypes() []string {
 	if p.r.StreamTypes != nil {
 		return p.r.StreamTypes
@@ -165,12 +165,12 @@ func (p resourcePaths) streamTypes() []string {
 	return p.opts.StreamTypes
 }
 
-// described tells the kinds that are published as custom resources, of whose operations kube-apiserver says other things than
-// of those of Go types: which media types their bodies have, that GET takes a resourceVersion, and no more than the kind of the
-// resource itself; but neither that lists may be watched nor that PATCH may create.
+// described reports whether the kind is described as a custom resource. For operations of such kinds, kube-apiserver writes the
+// media types of bodies, a resourceVersion of GET, and only the kind of the resource itself. It does not write that lists may be
+// watched and that PATCH may create objects.
 func (p resourcePaths) described() bool { return p.r.Object != nil }
 
-// bodyTypes are the media types that bodies are taken in, nil where that is not said.
+// bodyTypes returns the media types of bodies, or nil if the document does not contain them.
 func (p resourcePaths) bodyTypes() []string {
 	if p.described() {
 		return p.mediaTypes()
@@ -180,7 +180,7 @@ func (p resourcePaths) bodyTypes() []string {
 
 func (p resourcePaths) has(verb string) bool { return slices.Contains(p.r.Verbs, verb) }
 
-// collection are the operations on the resource as a whole.
+// collection returns the operations on the collection.
 func (p resourcePaths) collection() []operation {
 	var out []operation
 	if p.has("list") {
@@ -213,14 +213,14 @@ func (p resourcePaths) list() operation {
 	return o
 }
 
-// part is what create, get, update, patch and delete are about: the object itself or a subresource.
+// part is the object of create, get, update, patch and delete: the object itself or a subresource.
 type part struct {
 	kind       apischema.GroupVersionKind
 	definition string
 	verbs      []string
 	patchTypes []string
-	suffix     string // of the operations' names
-	of         string // in descriptions: "", or "status of "
+	suffix     string // at the end of the operations' names
+	of         string // the beginning of descriptions: "", or "status of "
 }
 
 func (p resourcePaths) asPart() part {
@@ -244,7 +244,7 @@ func (p resourcePaths) subresource(sub Subresource) part {
 	return out
 }
 
-// operation begins an operation on an object or a part of it.
+// operation returns an operation on an object or on a part of it.
 func (p resourcePaths) operation(method, id, action string, of part) operation {
 	return operation{
 		method: method, id: id, rest: p.scoped + of.suffix, action: action, kind: of.kind,
@@ -263,7 +263,7 @@ func (p resourcePaths) create(of part) []operation {
 	return []operation{o}
 }
 
-// item are the operations on one object, or on a part of it.
+// item returns the operations on one object, or on a part of it.
 func (p resourcePaths) item(of part) []operation {
 	var out []operation
 	for _, verb := range of.verbs {
@@ -298,7 +298,7 @@ func (p resourcePaths) item(of part) []operation {
 	return out
 }
 
-// patch creates an object only by server-side apply.
+// patch returns the PATCH operation. Only server-side apply can create an object.
 func (p resourcePaths) patch(of part) operation {
 	o := p.operation(http.MethodPatch, "patch", "patch", of)
 	o.description = "partially update " + of.of + "the specified " + p.kind
@@ -309,7 +309,7 @@ func (p resourcePaths) patch(of part) operation {
 	return o
 }
 
-// connections are the operations of a subresource that answers as it likes.
+// connections returns the operations of a subresource that is a connection.
 func (p resourcePaths) connections(sub Subresource) []operation {
 	methods := map[string]bool{}
 	for _, m := range sub.ConnectMethods {

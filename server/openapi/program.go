@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// programID is the same only in programs that make the same documents of the same things; "" if that cannot be told. Of a program
-// that was built of published modules it is what these are, on whatever platform; of any other it is the program itself.
+// programID returns an id of the program. Two programs with the same id make the same documents from the same description. For a
+// program that was built from published modules, the id identifies the modules, on any platform. For any other program, it
+// identifies the program file. It is "" if there is no such id.
 func programID() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if id := modulesID(info, modulePath()); id != "" {
@@ -31,14 +32,14 @@ func programID() string {
 	return fileID(f)
 }
 
-// modulePath is the path of the module that this package is in.
+// modulePath returns the path of the module of this package.
 func modulePath() string {
 	path, _, _ := strings.Cut(reflect.TypeFor[Service]().PkgPath(), "/server/")
 	return path
 }
 
-// modulesID is an id of the modules of a program, and of the Go release whose libraries it has; "" if not all of them are known by
-// their checksums, or the module of that path is not among them.
+// modulesID returns an id of the modules of a program and of its Go release. It returns "" if a module has no checksum, or if the
+// module path is not among them.
 func modulesID(info *debug.BuildInfo, path string) string {
 	h, found := sha256.New(), false
 	fmt.Fprintln(h, info.GoVersion)
@@ -58,12 +59,12 @@ func modulesID(info *debug.BuildInfo, path string) string {
 	return fmt.Sprintf("modules %x", h.Sum(nil))
 }
 
-// headBytes is how much of a program is searched for the build ID, which stands at its beginning:
+// headBytes is how many bytes of a program are searched for the build ID, which is at the beginning:
 // https://pkg.go.dev/cmd/internal/buildid.
 const headBytes = 64 << 10
 
-// fileID is an id of a program's file: the build ID that the linker has put into it, which has a hash of the program's
-// contents in it, or, where there is none, such a hash.
+// fileID returns an id of a program's file: the build ID of the linker, which contains a hash of the program's contents. If there
+// is none, it is a hash of the file.
 func fileID(f io.ReadSeeker) string {
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
@@ -83,8 +84,8 @@ func fileID(f io.ReadSeeker) string {
 	return fmt.Sprintf("file %x", h.Sum(nil))
 }
 
-// buildID finds the build ID: in a note of an ELF file (name "Go", type 4, after the two lengths), or in the text as the linker
-// marks it. It has four parts, of which the last is that of the contents.
+// buildID returns the build ID. It is in a note of an ELF file (name "Go", type 4, after the two lengths), or in the text with
+// the marks of the linker. It has four parts; the last is a hash of the contents.
 func buildID(head []byte) string {
 	whole := func(id []byte) string {
 		if bytes.Count(id, []byte("/")) != 3 || bytes.HasSuffix(id, []byte("/")) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A program of published modules is known by these, and another release of one is another program.
+// The id of a program of published modules depends on the modules. Another release of a module gives another id.
 func TestModulesID(t *testing.T) {
 	t.Parallel()
 	const path = "example.com/library"
@@ -47,7 +47,7 @@ func TestModulesID(t *testing.T) {
 	}
 }
 
-// A file is known by its build ID, or else by its contents.
+// The id of a file is its build ID, or else a hash of its contents.
 func TestFileID(t *testing.T) {
 	t.Parallel()
 	id := func(text string) string { return fileID(strings.NewReader(text)) }

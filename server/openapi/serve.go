@@ -54,7 +54,7 @@ func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, e *encoded)
 	s.write(w, r, e, e.json, mediaTypeJSON)
 }
 
-// serveV3 answers a document. Under its address with the right hash it never changes; a wrong hash leads there.
+// serveV3 answers with a document. The address with the right hash never changes. A wrong hash is redirected to it.
 func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, key string, e *encoded) {
 	if hash := r.URL.Query().Get("hash"); hash != "" && e.err == nil {
 		if hash != e.hash {
@@ -70,7 +70,7 @@ func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, key string, e 
 	s.serveDocument(w, r, e, mediaTypeV3Protobuf)
 }
 
-// serveDocument answers a document as JSON or protobuf.
+// serveDocument answers with a document as JSON or protobuf.
 func (s *Service) serveDocument(w http.ResponseWriter, r *http.Request, e *encoded, protobuf string) {
 	w.Header().Set("Vary", "Accept")
 	mediaType, ok := negotiate(r, protobuf)
@@ -88,8 +88,8 @@ func (s *Service) serveDocument(w http.ResponseWriter, r *http.Request, e *encod
 	}
 }
 
-// write answers with one form of a document, compressed as it is kept where the client takes that. http.ServeContent
-// answers If-None-Match, HEAD and ranges.
+// write answers with one form of a document, compressed if the client accepts that. http.ServeContent handles If-None-Match, HEAD
+// and ranges.
 func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p packed, mediaType string) {
 	text := p.gzip
 	w.Header().Add("Vary", "Accept-Encoding")
@@ -97,8 +97,8 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p pa
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		r = r.Clone(r.Context())
-		r.Header.Del("Range") // the ETag is that of all forms: parts of several would not fit together
-		// They would be answered with 412 and no body, of this Content-Length; they are for writes and for ranges.
+		r.Header.Del("Range") // all forms have the same ETag, so ranges of different forms could be mixed
+		// These would be answered with 412 and no body, but with this Content-Length. They are for writes and for ranges.
 		r.Header.Del("If-Match")
 		r.Header.Del("If-Unmodified-Since")
 	} else {
@@ -113,8 +113,7 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p pa
 	http.ServeContent(w, r, "", e.modified, bytes.NewReader(text))
 }
 
-// negotiate picks JSON or protobuf by the Accept header. The old spelling of the protobuf type has an @ before
-// its version.
+// negotiate selects JSON or protobuf by the Accept header. The old spelling of the protobuf type has an @ before its version.
 func negotiate(r *http.Request, protobuf string) (string, bool) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if accept == "" {
@@ -132,7 +131,7 @@ func negotiate(r *http.Request, protobuf string) (string, bool) {
 	return "", false
 }
 
-// address is where a document is found, with its hash if it has one.
+// address returns the address of a document, with its hash if it has one.
 func address(key, hash string) string {
 	u := url.URL{Path: "/openapi/v3/" + key}
 	if hash != "" {

@@ -71,7 +71,7 @@ func TestNegotiation(t *testing.T) {
 		{"/openapi/v2", v2, v2},
 		{"/openapi/v2", strings.Replace(v2, ".v1.0", "@v1.0", 1), v2},
 		{"/openapi/v2", v3, ""},
-		{"/openapi/v3", "text/html", json}, // the list is JSON, whatever was asked for
+		{"/openapi/v3", "text/html", json}, // the list is JSON for every Accept header
 	} {
 		var header []string
 		if tc.accept != "" {
@@ -107,7 +107,7 @@ func TestClientThatHasTheDocumentGets304(t *testing.T) {
 	}
 }
 
-// Preconditions of writes: an answer of 412 without a body must not have the length of one.
+// Preconditions of writes are ignored: an answer with 412 and no body must not have the length of a body.
 func TestPreconditionsWithGzip(t *testing.T) {
 	srv := httptest.NewServer(shopService(t))
 	defer srv.Close()
@@ -174,7 +174,7 @@ func TestTheSameDescriptionGivesTheSameHashes(t *testing.T) {
 }
 
 func TestSetKeepsWhatHasNotChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a document made anew would have a new Last-Modified
+	synctest.Test(t, func(t *testing.T) { // a new document would have a new Last-Modified
 		s, groups := shopService(t), shopGroups(t)
 		groups[0].Resources[0].Docs, groups[0].Resources[1].Docs = nil, nil
 		s.Set(groups)
@@ -206,7 +206,7 @@ func TestSetKeepsWhatHasNotChanged(t *testing.T) {
 	})
 }
 
-// Every answer is of one description or the other, never of a mixture.
+// Every answer is made from one description, never from two.
 func TestServingWhileSetting(t *testing.T) {
 	s, groups := openapi.New(openapi.Options{}), shopGroups(t)
 	var setters, readers sync.WaitGroup
@@ -267,7 +267,7 @@ func TestSubresourcesWithoutAGoType(t *testing.T) {
 	}
 }
 
-// The one document of OpenAPI v2 has another hash when any group is described otherwise, and the same again when all are as before.
+// The hash of the OpenAPI v2 document changes with every group, and is the same again when the description is.
 func TestHashOfV2(t *testing.T) {
 	t.Parallel()
 	s, groups := openapi.New(openapi.Options{}), manyGroups(3)

@@ -21,42 +21,43 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
-// share is what one document of OpenAPI v3 brings to the one document of OpenAPI v2: its paths and definitions, ready to be put
-// there. It is held so that the others need not be made again when one changes.
+// share is the part of the OpenAPI v2 document that comes from one document of OpenAPI v3: its paths and definitions, in their
+// final form. Shares are kept, so that only those of changed documents are made again.
 type share struct {
 	paths       *section
 	definitions []definitions
 }
 
-// definitions are a section of definitions with the kinds that each of them stands for. If they are bare, their texts do not
-// say which: the section is that of other shares as well.
+// definitions are a section of definitions and the kinds of each definition. If bare is true, the texts do not contain the kinds,
+// because the section is common to several shares.
 type definitions struct {
 	*section
 	kinds [][]metav1.GroupVersionKind
 	bare  bool
 }
 
-// section is a number of paths or definitions, one after another: in JSON members of an object, each with a comma before it, in
-// protobuf fields of a message.
+// section is a sequence of paths or definitions. In JSON, they are members of an object, each with a comma before it. In
+// protobuf, they are fields of a message.
 type section struct {
 	json, protobuf block
 	pieces         []piece
 }
 
-// piece is a path or a definition.
+// piece is one path or definition.
 type piece struct {
 	name string
-	// Where the piece ends in the texts of its section; it begins where the one before ends.
+	// The ends of the piece in the texts of its section. It begins where the piece before it ends.
 	json, protobuf int
 }
 
-// commons are the bare sections that shares have in common, so that each is held once. What no share has any more is not held.
+// commons has the bare sections that several shares have in common, so that each is stored once. It does not keep sections in
+// memory that no share has any more.
 type commons struct {
 	mu       sync.Mutex // guards sections
 	sections map[[sha256.Size]byte]weak.Pointer[section]
 }
 
-// section returns the section that w makes, the same one while another share has it.
+// section returns the section of w. While another share has an equal section, it returns that one.
 func (c *commons) section(w *sectionWriter) *section {
 	key := sha256.Sum256(w.json.Bytes())
 	c.mu.Lock()
@@ -73,7 +74,7 @@ func (c *commons) section(w *sectionWriter) *section {
 	return s
 }
 
-// The numbers of fields in gnostic's messages of OpenAPI v2:
+// The numbers of the fields in gnostic's messages of OpenAPI v2:
 // https://github.com/google/gnostic-models/blob/main/openapiv2/OpenAPIv2.proto.
 const (
 	fieldPaths       protowire.Number = 8 // of a Document
@@ -82,8 +83,8 @@ const (
 	fieldDefinition  protowire.Number = 1 // of Definitions
 )
 
-// newShare makes the share of a document, nil where what it describes cannot be said in the form of OpenAPI v2: that would make
-// the one document wrong for all.
+// newShare returns the share of a document. It returns nil if the document cannot be written in the form of OpenAPI v2, because
+// it would make the whole OpenAPI v2 document invalid.
 func newShare(o Options, c *commons, p parts) *share {
 	body, err := json.Marshal(swagger(o, p.paths, p.builder.DefinitionsV2()))
 	if err != nil {
@@ -100,7 +101,7 @@ func newShare(o Options, c *commons, p parts) *share {
 	return s
 }
 
-// swagger puts a document of OpenAPI 2.0 together.
+// swagger returns a document of OpenAPI 2.0.
 func swagger(o Options, paths map[string]spec.PathItem, definitions map[string]spec.Schema) *spec.Swagger {
 	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
 		Swagger: "2.0", Info: info(o), Paths: &spec.Paths{Paths: paths}, Definitions: definitions,
@@ -120,7 +121,7 @@ func checkV2(body []byte) (*openapi_v2.Document, error) {
 	return d, nil
 }
 
-// split takes a document apart. c may be nil: then nothing is common.
+// split divides a document into sections. If c is nil, no definition goes to a common section.
 func split(c *commons, body []byte, message *openapi_v2.Document) (*share, error) {
 	var members struct{ Paths, Definitions map[string]json.RawMessage }
 	if err := json.Unmarshal(body, &members); err != nil {
@@ -159,12 +160,12 @@ func split(c *commons, body []byte, message *openapi_v2.Document) (*share, error
 	return s, nil
 }
 
-// isCommon tells the definitions that nearly every share has, and many shares the same.
+// isCommon reports whether nearly all shares have a definition, and many of them the same one.
 func isCommon(name string) bool {
 	return strings.HasPrefix(name, "io.k8s.apimachinery.") || strings.HasPrefix(name, "io.k8s.api.autoscaling.v1.Scale")
 }
 
-// bare takes the kinds out of both forms of a definition.
+// bare removes the kinds from both forms of a definition.
 func bare(text []byte, message *openapi_v2.Schema) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {

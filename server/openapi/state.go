@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// newState describes groups, with the documents of before for what has not changed; before may be nil.
+// newState returns the state for groups. It uses the documents of before that have not changed; before may be nil.
 func (s *Service) newState(groups []GroupVersion, before *state) *state {
 	o, out := s.opts, &state{documents: map[string]*document{}}
 	add := func(key string, source GroupVersion, make func() parts) {
@@ -32,8 +32,8 @@ func (s *Service) newState(groups []GroupVersion, before *state) *state {
 	return out
 }
 
-// newDocument returns a document whose forms are each made once, when they are first asked for. Its hash is that of what it is
-// made of, where that can be told, and of the document otherwise.
+// newDocument returns a document whose forms are made once, when they are requested first. Its hash is that of foresee, if there
+// is one, or else that of the document.
 func (s *Service) newDocument(key string, source GroupVersion, make func() parts) *document {
 	d := &document{source: source}
 	foreseen := sync.OnceValue(func() string { return foresee(s.opts, s.program(), key, source) })
@@ -53,7 +53,7 @@ func (s *Service) newDocument(key string, source GroupVersion, make func() parts
 		return d.get().hash
 	}
 	d.share = sync.OnceValue(func() *share {
-		if foreseen() == "" && d.get().err != nil { // what is foreseen need not be made for this
+		if foreseen() == "" && d.get().err != nil { // if the hash is foreseen, the document need not be made here
 			return nil
 		}
 		return newShare(s.opts, &s.commons, make())

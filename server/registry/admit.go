@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// request returns the admission request for what a call does.
+// request returns the admission request for a call.
 func (r *Registry) request(call *Call, op admission.Operation, name string, opts runtime.Object) *admission.Request {
 	req := call.admission(op, name)
 	req.Kind = r.kind.GVK
-	req.Resource = r.kind.GVK.GroupVersion().WithResource(r.resource.Resource) // the hub's in every group
+	req.Resource = r.kind.GVK.GroupVersion().WithResource(r.resource.Resource) // the hub's, in every group
 	req.SentKind = r.kind.GVK
 	if k := r.requestKind(call); k != nil {
 		req.SentKind = k.GVK
 	}
-	if req.SentResource.Version == "" { // a call of the program's own
+	if req.SentResource.Version == "" { // a call of the program itself
 		req.SentResource = req.Resource
 	}
 	if r.namespaced {
@@ -28,8 +28,8 @@ func (r *Registry) request(call *Call, op admission.Operation, name string, opts
 	return req
 }
 
-// mutate asks the mutators, and returns the new object, which they have changed or replaced. managedFields that they have taken
-// away or spoilt are put back.
+// mutate calls the mutators and returns the new object, which they may have changed or replaced. If they removed managedFields or
+// made them invalid, mutate restores them.
 func (r *Registry) mutate(call *Call, req *admission.Request, obj, old runtime.Object) (runtime.Object, error) {
 	chain := call.Policy.Plugins
 	if !chain.Mutates(req) {
@@ -59,7 +59,7 @@ func (r *Registry) mutate(call *Call, req *admission.Request, obj, old runtime.O
 	return obj, nil
 }
 
-// validateAdmission shows the validators copies of the objects.
+// validateAdmission calls the validators with copies of the objects.
 func (r *Registry) validateAdmission(call *Call, req *admission.Request, name string, obj, old runtime.Object) error {
 	chain := call.Policy.Plugins
 	if !chain.Validates(req) {
@@ -70,19 +70,19 @@ func (r *Registry) validateAdmission(call *Call, req *admission.Request, name st
 	return r.refused(chain.Validate(call, req), name)
 }
 
-// refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
+// refused returns a StatusError for the error of an admission plug-in. An error that is not a StatusError becomes a Forbidden.
 func (r *Registry) refused(err error, name string) error {
 	return refused(err, r.resource, name)
 }
 
-// attempt is one try at a change, whose charges are undone when it fails.
+// attempt is one try of a change. What plug-ins charged for it (such as quota) is undone if it fails.
 type attempt struct {
-	req   *admission.Request // nil: nothing is charged
-	kept  int                // charges that are not of this try alone
-	asked bool               // what makes the change has been asked to make it
+	req   *admission.Request // nil if nothing is charged
+	kept  int                // the number of charges that are shared by all tries
+	asked bool               // the storage was called to make the change
 }
 
-// again undoes what the last try was charged, before the next one of the same request.
+// again undoes the charges of the last try, before the next try of the same request.
 func (a *attempt) again(ctx context.Context) {
 	if a.req != nil {
 		a.req.Undo(ctx, a.kept)
@@ -90,14 +90,14 @@ func (a *attempt) again(ctx context.Context) {
 	a.asked = false
 }
 
-// restart undoes what the last try was charged and forgets its request, before a try with another state of the object.
+// restart undoes the charges of the last try and drops its request, before a try with another state of the object.
 func (a *attempt) restart(ctx context.Context) {
 	a.again(ctx)
 	*a = attempt{}
 }
 
-// end undoes all charges if nothing was changed: err is that of the change. Of a change that was asked for, only some errors
-// say that.
+// end undoes all charges if nothing was changed. err is the error of the change. After the storage was called, only some errors
+// mean that nothing was changed.
 func (a *attempt) end(ctx context.Context, err error) {
 	if a.req != nil && err != nil && (!a.asked || failed(err)) {
 		a.req.Undo(ctx, 0)

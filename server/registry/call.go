@@ -16,54 +16,57 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Call is one request to a registry, or to whatever else serves a resource: who makes it, what for, and what decides about
-// it. A registry is told everything by the Call, and reads nothing from a context but its end.
+// Call is one request to a registry, or to another storage of a resource. It contains the user, the namespace, the version that
+// the client uses, the policy of the request, and functions that receive its warnings and audit annotations. A registry takes all
+// of this from the Call, and nothing but the deadline and cancellation from a context.
 //
-// A Call is the context of the request: it ends when the request does, and is passed on to whatever takes a context. So a
-// verb, a strategy and an update function have one argument for both. NewCall finds the Call that a context is, or is derived
-// from; nothing else is taken from a context.
+// A Call is also the context of the request. It ends when the request ends, and can be passed to any function that needs a
+// context. Therefore a verb, a strategy and an update function have one argument for both. NewCall finds the Call that a context
+// is, or is derived from.
 //
-// A Call is for one request and the goroutine that serves it. It implements runtime.Readers, so that a strategy reads another
-// kind in one line:
+// A Call is for one request and for the goroutine that serves it. A call without a User is refused. A Call implements
+// runtime.Readers, so that a strategy can read an object of another kind in one line:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.From, runtime.Freshness{})
 //	if apierrors.IsNotFound(err) {
 //		return field.ErrorList{field.NotFound(field.NewPath("spec", "from"), flight.Spec.From)}
 //	}
 //
-// KeepsSent, KeepSent, KeepsForms, HasForms and InVersion are for handlers, which convert what a request sends.
+// KeepsSent, KeepSent, KeepsForms, HasForms and InVersion are for handlers, which convert the objects of requests.
 type Call struct {
+	// Context ends when the request ends.
 	context.Context
-	// Attributes are what the request was authorized for. User is never nil: a call without one is refused. Namespace is
-	// where the objects are, "" for a cluster-scoped resource and for all namespaces. APIGroup and APIVersion are those that
-	// the client speaks, "" for the hub's. There are no selectors: those of a list are in its options. A program's own call
-	// needs User and Namespace and nothing else.
+	// Attributes are the attributes that the request was authorized for. User is never nil: a call without a user is refused.
+	// Namespace is the namespace of the objects, or "" for a cluster-scoped resource and for all namespaces. APIGroup and
+	// APIVersion are those that the client uses; "" is the hub. The attributes have no selectors: the selectors of a list are in
+	// its options. A call of the program itself needs only User and Namespace.
 	authz.Attributes
-	// DryRun says that nothing is to be stored. In the Call that a strategy, an update function or a Storage behind admission
-	// gets it is also set where the options of the verb say so.
+	// DryRun says that nothing must be stored. In the Call that a strategy, an update function or a Storage behind admission
+	// receives, it is also set if the options of the verb say so.
 	DryRun bool
-	// CreateOnUpdate has an update create an object that does not exist, whatever the kind's rule is: a server-side apply
-	// does. The update function is then called with nil.
+	// CreateOnUpdate makes an update create an object that does not exist, even if the rules of the kind do not. It is set for a
+	// server-side apply. The update function is then called with nil.
 	CreateOnUpdate bool
-	// Policy decides about the request; nil: the registry's Options.Policy is asked. It is never nil in the Call that a strategy
-	// or an update function gets.
+	// Policy is the policy of the request; nil means that of the registry's Options.Policy. It is never nil in the Call that a
+	// strategy or an update function receives.
 	Policy *admission.Policy
-	// OnWarning gets texts for Warning headers, and OnAnnotation annotations of the audit event; nil drops them. They may be
-	// called concurrently.
-	OnWarning    func(text string)
+	// OnWarning receives texts for Warning headers; nil drops them. It may be called concurrently.
+	OnWarning func(text string)
+	// OnAnnotation receives annotations of the audit event; nil drops them. It may be called concurrently.
 	OnAnnotation func(key, value string)
-	// Account is told of each state of an object that an update or a deletion decodes how many bytes that has, before it is
-	// decoded; nil is nobody. An error of it ends the verb.
+	// Account is called with the size in bytes of each state of an object that an update or a deletion decodes, before it is
+	// decoded. An error of it ends the verb. nil is not called.
 	Account storage.Account
 
 	sent  *sent
 	forms *forms
 }
 
-// NewCall returns the call of a program's own, as a user in a namespace ("" for a cluster-scoped resource, and for all
-// namespaces). See authn.System and authn.ServiceAccount for who that may be. If ctx is a Call, or derived from one, of a
-// request that needs another, the new one is decided by the same policy, stores nothing if the request does not, and its
-// warnings and annotations are those of the request.
+// NewCall returns a call of the program itself, as a user in a namespace. namespace is "" for a cluster-scoped resource and for
+// all namespaces. For the user, see authn.System and authn.ServiceAccount.
+//
+// If ctx is a Call, or is derived from one, the new call belongs to the same request: it has the same policy, is a dry run if the
+// request is one, and adds its warnings and annotations to those of the request.
 func NewCall(ctx context.Context, user *authn.User, namespace string) *Call {
 	c := &Call{Context: ctx, Attributes: authz.Attributes{User: user, ResourceRequest: true, Namespace: namespace}}
 	if of, ok := ctx.Value(callKey{}).(*Call); ok {
@@ -75,10 +78,10 @@ func NewCall(ctx context.Context, user *authn.User, namespace string) *Call {
 	return c
 }
 
-// callKey is the key under which a Call has itself.
+// callKey is the context key under which a Call stores itself.
 type callKey struct{}
 
-// Value implements context.Context. The values are those of the Context, but for one by which NewCall finds the Call.
+// Value implements context.Context. The values are those of the Context, with one more by which NewCall finds the Call.
 func (c *Call) Value(key any) any {
 	if key == (callKey{}) {
 		return c
@@ -86,7 +89,7 @@ func (c *Call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithContext returns the call with another context.
+// WithContext returns a copy of the call with another context.
 func (c *Call) WithContext(ctx context.Context) *Call {
 	if ctx == c || ctx == c.Context {
 		return c
@@ -96,7 +99,7 @@ func (c *Call) WithContext(ctx context.Context) *Call {
 	return &other
 }
 
-// In returns the call in another namespace.
+// In returns a copy of the call in another namespace.
 func (c *Call) In(namespace string) *Call {
 	if c.Namespace == namespace {
 		return c
@@ -106,26 +109,26 @@ func (c *Call) In(namespace string) *Call {
 	return &other
 }
 
-// Warn shows a text to the client in a Warning header.
+// Warn sends a text to the client in a Warning header. It does nothing if the text is "".
 func (c *Call) Warn(text string) {
 	if c.OnWarning != nil && text != "" {
 		c.OnWarning(text)
 	}
 }
 
-// Annotate adds an annotation to the audit event of the request. The first value of a key stays.
+// Annotate adds an annotation to the audit event of the request. A second value for the same key is ignored.
 func (c *Call) Annotate(key, value string) {
 	if c.OnAnnotation != nil {
 		c.OnAnnotation(key, value)
 	}
 }
 
-// Reader implements runtime.Readers, by those of the policy.
+// Reader implements runtime.Readers. It returns a reader of the policy.
 func (c *Call) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
 	return runtime.ReadKind(c.readers(), kind)
 }
 
-// KindOf implements runtime.Readers.
+// KindOf implements runtime.Readers. It uses the readers of the policy.
 func (c *Call) KindOf(t reflect.Type) (schema.GroupVersionKind, bool) {
 	if r := c.readers(); r != nil {
 		return r.KindOf(t)
@@ -140,11 +143,11 @@ func (c *Call) readers() runtime.Readers {
 	return c.Policy.Readers
 }
 
-// errNobody refuses a call without a user.
+// errNobody is returned for a call without a user.
 var errNobody = errors.New("a call without a user is refused: set Call.User, for a program's own calls to authn.System() for one")
 
-// begin returns a call to a registry completed with the policy, unless it has one, and with what the options of the verb say. The
-// caller's own stays as it is.
+// begin returns the call with a policy and with the dry run of the verb's options. It does not change c, and returns a copy if
+// necessary.
 func (c *Call) begin(policy admission.Source, dryRun []string) (*Call, error) {
 	if c == nil || c.User == nil {
 		return nil, apierrors.NewInternalError(errNobody)
@@ -161,7 +164,7 @@ func (c *Call) begin(policy admission.Source, dryRun []string) (*Call, error) {
 	return &other, nil
 }
 
-// dryRun returns the option of a verb that is part of the call: values, unless the call is a dry run for another reason.
+// dryRun returns the dryRun option for the next storage: values, or All if the call is a dry run but values are empty.
 func (c *Call) dryRun(values []string) []string {
 	if c.DryRun && !isDryRun(values) {
 		return []string{metav1.DryRunAll}
@@ -169,7 +172,7 @@ func (c *Call) dryRun(values []string) []string {
 	return values
 }
 
-// admission returns the frame of an admission request.
+// admission returns an admission request with the fields that a call has.
 func (c *Call) admission(op admission.Operation, name string) *admission.Request {
 	return &admission.Request{
 		Operation: op, Name: name, DryRun: c.DryRun, User: c.User, Policy: c.Policy, OnWarning: c.OnWarning, OnAnnotation: c.OnAnnotation,
@@ -177,8 +180,8 @@ func (c *Call) admission(op admission.Operation, name string) *admission.Request
 	}
 }
 
-// updating returns the call for what an update does: the updates that strategies, admission and update functions make of other
-// objects with it are their own.
+// updating returns the call without CreateOnUpdate. Strategies, admission and update functions get it, so that their own updates
+// of other objects do not create objects.
 func (c *Call) updating() *Call {
 	if !c.CreateOnUpdate {
 		return c
@@ -188,23 +191,23 @@ func (c *Call) updating() *Call {
 	return &other
 }
 
-// sent holds what a request has sent, for those who judge it in the version that it came in.
+// sent is the object that a request has sent, for admission in the version of the request.
 type sent struct {
 	mu       sync.Mutex // guards all below
 	obj, hub runtime.Object
 }
 
-// KeepsSent has the call keep what KeepSent is given from now on: for a write in a version whose objects may have other fields
-// than those of the hub (see runtime.Kind.VersionsDiffer). Converted back, the object would have what the conversion adds,
-// and not what it leaves out, and would not be judged as it was sent.
+// KeepsSent makes the call keep the objects of later calls of KeepSent. Handlers call it for a write in a version whose objects
+// may have other fields than those of the hub (see runtime.Kind.VersionsDiffer). An object that is converted to the hub and back
+// can have more or fewer fields than the object that was sent, and admission would review the wrong one.
 func (c *Call) KeepsSent() {
 	if c.sent == nil {
 		c.sent = &sent{}
 	}
 }
 
-// KeepSent keeps obj, which a request wants stored, in the request's version, and hub, which was made of it. Both are
-// copied, and replace what was kept before: an update may be tried several times. Without KeepsSent it does nothing.
+// KeepSent keeps copies of obj, which the request sends in its version, and of hub, which was converted from obj. They replace the
+// objects that were kept before: an update may be tried several times. Without KeepsSent it does nothing.
 func (c *Call) KeepSent(obj, hub runtime.Object) {
 	s := c.sent
 	if s == nil {
@@ -216,8 +219,8 @@ func (c *Call) KeepSent(obj, hub runtime.Object) {
 	s.obj, s.hub = obj, hub
 }
 
-// Sent returns what was kept last, nil when nothing was. It is not to be changed. What is stored in the end may be another
-// object: defaults, admission, the registry and its strategy change what was made of it.
+// Sent returns the objects of the last KeepSent, or nil if there are none. They must not be changed. The stored object may be
+// different: defaults, admission, the registry and its strategy change it.
 func (c *Call) Sent() (obj, hub runtime.Object) {
 	s := c.sent
 	if s == nil {
@@ -228,8 +231,8 @@ func (c *Call) Sent() (obj, hub runtime.Object) {
 	return s.obj, s.hub
 }
 
-// NewDecidedCall is NewCall for a call that may be of a storage which asks for no policy itself, as a Registry does: policy decides
-// about it, or, within another call, the policy of that.
+// NewDecidedCall is NewCall for a call to a storage that does not get a policy itself, as a Registry does. The policy of the call
+// is that of the Call that ctx is derived from or, without one, that of policy.
 func NewDecidedCall(ctx context.Context, user *authn.User, namespace string, policy admission.Source) *Call {
 	call := NewCall(ctx, user, namespace)
 	if call.Policy == nil {

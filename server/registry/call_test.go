@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A call of nobody is refused, whatever it asks for.
+// A call without a user is refused by every method.
 func TestACallNeedsAUser(t *testing.T) {
 	f := setup(t, nil)
 	f.create("a")
@@ -42,7 +42,7 @@ func TestACallNeedsAUser(t *testing.T) {
 	}
 }
 
-// Another call that a request needs is decided by the policy of the request, and warns its client.
+// A call that is made for another call has the policy of that call, and sends its warnings to the same client.
 func TestACallWithinACall(t *testing.T) {
 	f := setup(t, nil)
 	f.ctx.Policy = &admission.Policy{}
@@ -58,7 +58,7 @@ func TestACallWithinACall(t *testing.T) {
 	}
 }
 
-// Charges of plug-ins are undone when an attempt has failed, and stay when it has not, or nobody knows.
+// Charges of plug-ins are undone if an attempt has failed. They stay if it has not failed, or if that is not known.
 func TestChargesAreUndone(t *testing.T) {
 	charged := 0
 	var refusal error
@@ -109,7 +109,7 @@ func TestChargesAreUndone(t *testing.T) {
 	expect("the storage is gone, and nobody knows", err, true, 2)
 }
 
-// A view changes what its strategy lets it, by the rules of its own, and is judged as its subresource.
+// A view changes the fields that its strategy allows, with the strategy's rules. Admission reviews it as its subresource.
 func TestView(t *testing.T) {
 	var seen []string
 	judge := admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {

@@ -10,147 +10,166 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The capabilities of a resource, one interface a verb. A handler serves a verb if and only if the resource has
-// its capability. All methods are called concurrently; the Call has the user, the namespace,
-// the deadline and what warnings go to. Errors should be apimachinery StatusErrors; any other is answered as 500.
+// The capabilities of a resource: one interface for each verb. A handler serves a verb if and only if the resource has its
+// capability. All methods are called concurrently. The Call has the user, the namespace and the deadline, and receives warnings.
+// Errors should be StatusErrors of apimachinery; any other error is answered with 500.
 //
-// Objects that a resource returns are encoded at the edge and must not be changed afterwards.
+// Objects that a resource returns are encoded by the handler. They must not be changed afterwards.
 type (
-	// Getter answers GET of one object.
+	// Getter implements GET of one object.
 	Getter interface {
+		// Get returns an object.
 		Get(call *Call, name string, opts *metav1.GetOptions) (runtime.Object, error)
 	}
-	// Lister answers GET of a collection with a list object: its Items are objects of the kind, in the namespace of the
-	// call, or in all when that is "". A handler leaves out of the answer what is in another namespace, or what the
-	// label selector or the fields metadata.name and metadata.namespace do not choose, so that a lister looks at those only
-	// to save work. Further fields, of a kind that has them, are its own business, as limit and continue are: a list that
-	// has a continue is answered as it is, and Selects helps to count.
+	// Lister implements GET of a collection.
 	Lister interface {
+		// List returns a list object. Its Items are objects of the kind, in the namespace of the call, or in all namespaces if
+		// that is "".
+		//
+		// The handler removes objects in other namespaces, and objects that the label selector or the fields metadata.name and
+		// metadata.namespace do not select. Therefore List needs to look at these only to save work. List itself must apply other
+		// fields of the field selector, if the kind has them, and limit and continue. A list with a continue token is answered
+		// without a change; Selects helps to count its objects.
 		List(call *Call, opts *metav1.ListOptions) (runtime.Object, error)
 	}
-	// Watcher answers watches. The watch ends with the call.
+	// Watcher implements watches.
 	Watcher interface {
+		// Watch starts a watch, which ends with the call.
 		Watch(call *Call, opts *metav1.ListOptions) (ObjectWatch, error)
 	}
-	// Creater answers POST.
+	// Creater implements POST.
 	Creater interface {
+		// Create creates an object and returns it.
 		Create(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 	}
-	// Updater answers PUT and, for resources that are also Getters, PATCH. What update returns has its managedFields; a
-	// resource that does not keep them knows no conflicts. A resource that never creates need not look at CreateOnUpdate:
-	// an apply of what it lacks then ends with its NotFound.
+	// Updater implements PUT and, for resources that are also Getters, PATCH.
 	Updater interface {
+		// Update replaces the object by the result of update. The result has its managedFields. If a resource does not store
+		// them, no apply can conflict. A resource that never creates objects on update can ignore CreateOnUpdate: an apply to a
+		// missing object then ends with the NotFound error of Update.
 		Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (obj runtime.Object, created bool, err error)
 	}
-	// Deleter answers DELETE of one object. deleted says that the object is gone, not only marked for deletion.
+	// Deleter implements DELETE of one object.
 	Deleter interface {
+		// Delete deletes an object. deleted says that the object is gone, and not only marked for deletion.
 		Delete(call *Call, name string, opts *metav1.DeleteOptions) (obj runtime.Object, deleted bool, err error)
 	}
-	// CollectionDeleter answers DELETE of a collection with the list of what it deleted.
+	// CollectionDeleter implements DELETE of a collection.
 	CollectionDeleter interface {
+		// DeleteCollection deletes the selected objects and returns them as a list.
 		DeleteCollection(call *Call, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error)
 	}
-	// Connecter answers the HTTP methods it names itself.
+	// Connecter implements connections, with the HTTP methods that it names.
 	Connecter interface {
-		// ConnectMethods are HTTP methods, upper case.
+		// ConnectMethods returns the HTTP methods, in upper case.
 		ConnectMethods() []string
-		// Connect returns what answers the request for the object name; subpath is the rest of the path, with its
-		// leading slash, or "". The options of the connection, if there are any, are in the query of r; admission is not
-		// shown them.
+		// Connect returns the handler that answers the request for the object name. subpath is the rest of the path, with its
+		// leading slash, or "". The options of the connection, if there are any, are in the query of r. Admission does not
+		// receive them.
 		Connect(call *Call, name, subpath string, r *http.Request) (http.Handler, error)
 	}
-	// Tabler makes its own tables; without it a table has the columns Name and Age.
+	// Tabler makes the tables of a resource. A resource without it has tables with the columns Name and Age.
 	Tabler interface {
-		// Columns describes the table's columns; Row makes the cells of one object, as many as there are columns. Of a
-		// kind that is in the scheme, the object is of the version of the request. A bookmark of a watch has an empty
-		// object, without defaults: if Row panics or fails on that one, its cells are nil.
+		// Columns returns the columns of the table.
 		Columns() []metav1.TableColumnDefinition
+		// Row returns the cells of one object, one for each column. If the kind is in the scheme, the object is of the version of
+		// the request. A bookmark of a watch has an empty object without defaults: if Row panics or fails for it, its cells are
+		// nil.
 		Row(ctx context.Context, obj runtime.Object) ([]any, error)
 	}
 )
 
-// Opener is the Storage of a subresource that wants the registry of its resource, as Connect of one needs to read the object.
-// Open is called before the first request, once for each version that has the subresource. It must not change what the server
-// serves, nor ask the server what that is.
+// Opener is the Storage of a subresource that needs the registry of its resource, for example to read the object in Connect.
 type Opener interface {
+	// Open is called before the first request, once for each version that has the subresource. It must not change what the server
+	// serves, and must not call the server to find that out.
 	Open(r *Registry) error
 }
 
-// ObjectUpdate makes the new state of an object from the current one, in the hub version. It may be called
-// several times. current belongs to the callee and is nil when the object does not exist and the resource
-// creates on update, or the call says so (CreateOnUpdate). Of metadata.managedFields, nil leaves what is there, and
-// an empty slice takes it away.
+// ObjectUpdate returns the new state of an object, given the current state, in the hub version. It may be called several times.
+// It may change current. current is nil if the object does not exist and the resource, or the call (CreateOnUpdate), creates
+// objects on update. If metadata.managedFields of the result is nil, the stored entries stay. An empty slice removes them.
 type ObjectUpdate func(call *Call, current runtime.Object) (runtime.Object, error)
 
-// ObjectWatch is the stream of a Watcher that has no records.
+// ObjectWatch is the event stream of a Watcher, which returns objects instead of records.
 type ObjectWatch interface {
-	// Next waits for the next event. Errors end the watch and are shown to the client as its last event, but for
-	// the context's.
+	// Next waits for the next event. An error ends the watch. It is sent to the client as the last event, except if it is the
+	// context's.
 	Next(ctx context.Context) (ObjectEvent, error)
+	// Close ends the watch.
 	Close()
 }
 
-// ObjectEvent is an event of an ObjectWatch. Object of a BOOKMARK needs only a resourceVersion.
+// ObjectEvent is an event of an ObjectWatch.
 type ObjectEvent struct {
-	Type   string // ADDED, MODIFIED, DELETED, BOOKMARK
-	Object runtime.Object
+	Type   string         // ADDED, MODIFIED, DELETED, BOOKMARK
+	Object runtime.Object // the object; for a BOOKMARK, only its resourceVersion is needed
 }
 
-// Records is the capability of a stored resource: every verb in records, so that handlers can answer in bytes.
-// A *Registry and its status view have it; handlers prefer it to the interfaces above. Reads and writes are in
-// the namespace of the call.
+// Records is the capability of a stored resource to return records, so that handlers can answer with stored bytes. There is an
+// interface for each verb. A *Registry and its status view implement them, and handlers prefer them to the interfaces above.
+// Reads and writes are in the namespace of the call.
 type Records interface {
 	// GetRecord returns one record.
 	GetRecord(call *Call, name string, at storage.Read) (storage.Record, error)
-	// Decode makes the caller's own object, in the hub version, of a record. Of the same key, revision and body it makes
-	// the same: the answers made of it are kept for others.
+	// Decode returns the object of a record, in the hub version. The caller may change the object. For the same key, revision and
+	// body, Decode must return equal objects, because encodings of the object are cached.
 	Decode(r storage.Record) (runtime.Object, error)
 }
 
-// ManyRecords is Records for a kind of which many objects are best converted at once: see runtime.KindOptions.ConvertAll.
+// ManyRecords is Records for a kind of which many objects should be converted together: see runtime.KindOptions.ConvertAll.
 type ManyRecords interface {
-	// DecodeRecords is Decode for many records, in version gv of the kind: as many objects, in their order, or an error for all.
-	// It ends with ctx.
+	// DecodeRecords is Decode for many records. It returns the objects in the order of the records, in version gv of the kind, or
+	// an error for all of them. It ends when ctx ends.
 	DecodeRecords(ctx context.Context, records []storage.Record, gv schema.GroupVersion) ([]runtime.Object, error)
 }
 
-// RecordLister is Records for collections.
+// RecordLister implements GET of a collection with records.
 type RecordLister interface {
+	// ListRecords returns a page of records.
 	ListRecords(call *Call, opts storage.ListOptions) (storage.Page, error)
 }
 
-// RecordWatcher is Records for watches.
+// RecordWatcher implements watches with records.
 type RecordWatcher interface {
+	// WatchRecords starts a watch, which ends with the call.
 	WatchRecords(call *Call, opts storage.WatchOptions) (storage.Watch, error)
 }
 
-// RecordWriter is Records for writes. obj, in the hub version, belongs to the registry from the call on.
+// RecordWriter implements POST with records.
 type RecordWriter interface {
+	// CreateRecord creates an object and returns its record. obj is in the hub version. The registry may change obj, so the
+	// caller must not use it afterwards.
 	CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error)
 }
 
-// RecordUpdater is Records for PUT and PATCH.
+// RecordUpdater implements PUT and PATCH with records.
 type RecordUpdater interface {
+	// UpdateRecord replaces the object by the result of update, and returns its record. created says that the object did not
+	// exist before.
 	UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
 }
 
-// RecordDeleter is Records for DELETE. deleted says that the record is gone, not only marked. Of one that could not be
-// read, and is gone by the option for these, the record is zero.
+// RecordDeleter implements DELETE with records.
 type RecordDeleter interface {
+	// DeleteRecord deletes an object. deleted says that the record is gone, and not only marked for deletion. The record is zero
+	// if the object could not be read and was deleted by the option for such objects.
 	DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
+	// DeleteRecords deletes the objects that list selects, and returns their records.
 	DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)
 }
 
-// DeletedReturner is a Deleter or RecordDeleter that may want DELETE answered with the deleted object. Without it,
-// or when it says false, the answer is a Status.
+// DeletedReturner is a Deleter or RecordDeleter that decides what DELETE answers with.
 type DeletedReturner interface {
+	// ReturnsDeleted reports whether DELETE answers with the deleted object. If it returns false, or does not exist, the answer
+	// is a Status.
 	ReturnsDeleted() bool
 }
 
-// FieldResetter is a storage whose updates throw away what requests say of some fields. Those fields are not managed by
-// who writes them: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+// FieldResetter is a storage whose updates ignore what requests say about some fields. A client does not become the manager of
+// such a field by writing it: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 type FieldResetter interface {
-	// ResetFields returns the fields of a version of the kind, each as the path of JSON names to it. The slices are the
-	// caller's own.
+	// ResetFields returns the fields of a version of the kind, each as the path of its JSON names. The caller may change the
+	// slices.
 	ResetFields(k *runtime.Kind) [][]string
 }

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkConstraints appends to problems what the struct tags of the kind say against obj, or when old is not nil,
-// against the change from old: the tags of the hub's type, and those of the type in whose version the request came. The
-// errors are for who sent that version: see inWordsOf. Of equal errors one is kept. Errors about the status of a new
-// object are left out, for nobody can have set it yet.
+// checkConstraints appends to problems the errors of obj against the struct tags of the kind or, if old is not nil, the errors of
+// the change from old to obj. The struct tags are those of the hub's type and of the type of the request's version. The errors
+// use the field names of the request's version: see inWordsOf. Equal errors are reported once. Errors about the status of a new
+// object are left out, because no client can have set it yet.
 func (r *Registry) checkConstraints(call *Call, problems field.ErrorList, obj, old runtime.Object) (field.ErrorList, error) {
 	found := r.judge(r.kind.Constraints, obj, old)
 	if k := r.requestKind(call); k != nil {
@@ -43,7 +43,7 @@ func (r *Registry) checkConstraints(call *Call, problems field.ErrorList, obj, o
 	return problems, nil
 }
 
-// judgeIn is judge by the rules of another version, for objects of the hub.
+// judgeIn is judge with the rules of another version. obj and old are of the hub.
 func (r *Registry) judgeIn(call *Call, k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
 	if k.Constraints.IsZero() {
 		return nil, nil
@@ -57,13 +57,13 @@ func (r *Registry) judgeIn(call *Call, k *runtime.Kind, obj, old runtime.Object)
 		return r.judge(k.Constraints, there, nil), nil
 	}
 	was, err := call.InVersion(r.scheme, old, gv)
-	if err != nil { // what cannot be shown in this version excuses nothing
+	if err != nil { // an old object that cannot be converted excuses no error
 		return k.Constraints.Validate(there), nil
 	}
 	return r.judge(k.Constraints, there, was), nil
 }
 
-// judge returns what rules say against a new object, or when old is not nil, against the change from old.
+// judge returns the errors of a new object against rules or, if old is not nil, the errors of the change from old to obj.
 func (r *Registry) judge(rules *constraint.Rules, obj, old runtime.Object) field.ErrorList {
 	if old != nil {
 		return rules.ValidateUpdate(obj, old)
@@ -75,7 +75,7 @@ func (r *Registry) judge(rules *constraint.Rules, obj, old runtime.Object) field
 	return errs
 }
 
-// requestKind returns the kind in the version of the request, or nil when that is the hub's or not known.
+// requestKind returns the kind in the version of the request. It returns nil if that version is the hub's or not known.
 func (r *Registry) requestKind(call *Call) *runtime.Kind {
 	if call.APIVersion == "" {
 		return nil
@@ -89,13 +89,13 @@ func (r *Registry) requestKind(call *Call) *runtime.Kind {
 	return k
 }
 
-// below reports whether path is that of a field or leads into it.
+// below reports whether path is the field name or a path inside of it.
 func below(path, name string) bool {
 	rest, ok := strings.CutPrefix(path, name)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// ratchet is Ratchet for strategies that want it for all errors.
+// ratchet is Ratchet if the strategy has Ratcheting. Otherwise it returns all problems.
 func (r *Registry) ratchet(problems field.ErrorList, obj, old runtime.Object) field.ErrorList {
 	if !r.strategy.ratcheting {
 		return problems
@@ -103,14 +103,14 @@ func (r *Registry) ratchet(problems field.ErrorList, obj, old runtime.Object) fi
 	return Ratchet(problems, obj, old)
 }
 
-// Ratchet returns those of errs that are about something which the update from old to obj changed: an error is left
-// out when the JSON value at its path is the same in both, or is absent from both in a place that both have. So rules
-// can become stricter without making stored objects unwritable. For a strategy that wants this for all its errors
-// there is [Strategy].Ratcheting; one that wants it for some calls Ratchet with those.
+// Ratchet returns the errors of errs about values that the update from old to obj changed. An error is left out if the JSON value
+// at its path is the same in both objects, or is missing in both although the place for it exists. So rules can become stricter,
+// and stored objects can still be updated. [Strategy].Ratcheting does this for all errors of a strategy. A strategy that needs it
+// for some errors calls Ratchet with these errors.
 //
-// Elements of lists are compared by index: an element that moved counts as changed. An error that a change elsewhere
-// caused, as with rules about two fields, must name a field that changed, or it is lost. A path that leads nowhere in
-// obj keeps its error. errs is not changed.
+// Elements of lists are compared by index: an element that has moved counts as changed. An error that is caused by a change of
+// another field must name a field that changed. Otherwise it is left out. An error whose path does not exist in obj is kept.
+// Ratchet does not change errs.
 func Ratchet(errs field.ErrorList, obj, old runtime.Object) field.ErrorList {
 	if len(errs) == 0 || old == nil {
 		return errs
@@ -131,7 +131,7 @@ func Ratchet(errs field.ErrorList, obj, old runtime.Object) field.ErrorList {
 	return kept
 }
 
-// decoded is an object as JSON has it.
+// decoded returns an object as decoded JSON.
 func decoded(obj runtime.Object) (any, bool) {
 	text, err := json.Marshal(obj)
 	if err != nil {
@@ -143,12 +143,12 @@ func decoded(obj runtime.Object) (any, bool) {
 	return v, d.Decode(&v) == nil
 }
 
-// missing is the value of a field that is not there, which is not null.
+// missing is the value of a field that is not there. It is different from null.
 type missing struct{}
 
-// lookUp returns the value at the path of a field error, such as spec.parts[2].name or metadata.labels[a/b], or
-// missing. false says that there is not even a place for it. Names and keys may hold dots and brackets: the shortest
-// that is there counts.
+// lookUp returns the value at the path of a field error, such as spec.parts[2].name or metadata.labels[a/b], or missing. It
+// returns false if there is no place for such a value. Names and keys may contain dots and brackets; the shortest name that
+// exists is used.
 func lookUp(v any, path string) (any, bool) {
 	if path == "" || path == "<nil>" {
 		return v, path == ""
@@ -175,7 +175,7 @@ func lookUpKey(at map[string]any, path string) (any, bool) {
 	if path[0] == '[' {
 		path, ends = path[1:], "]"
 	}
-	first := -1 // where the shortest name ends
+	first := -1 // the end of the shortest name
 	for i := range len(path) + 1 {
 		if i < len(path) && !strings.ContainsRune(ends, rune(path[i])) || i == len(path) && ends == "]" {
 			continue
@@ -193,16 +193,16 @@ func lookUpKey(at map[string]any, path string) (any, bool) {
 	return missing{}, after(path, first) == ""
 }
 
-// after is the rest of a path behind a name that ends at i.
+// after returns the rest of a path after a name that ends at i.
 func after(path string, i int) string {
 	rest := path[i:]
 	rest = strings.TrimPrefix(rest, "]")
 	return strings.TrimPrefix(rest, ".")
 }
 
-// inWordsOf makes errors about obj, which is of the hub, errors for who sent the version of the kind k: a renamed
-// field has its name there. Of another path at which that version does not have what the hub has there, it is said
-// which version it is of. The errors are changed in place.
+// inWordsOf changes errors about obj, which is of the hub, to errors for a client that uses the version of the kind k. A renamed
+// field gets its name in that version. If the values at another path are different in the two versions, the error says which
+// version it is about.
 func (r *Registry) inWordsOf(call *Call, k *runtime.Kind, errs field.ErrorList, obj runtime.Object) {
 	here := map[string]string{}
 	for path, hub := range k.Renamed {

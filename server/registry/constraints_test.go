@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// RuledSpec is the hub's, with rules of its own.
+// RuledSpec is the spec of the hub, with rules of its own.
 type RuledSpec struct {
 	Size     int32    `json:"size" minimum:"1" maximum:"10"`
 	Replicas int32    `json:"replicas" maximum:"5"`
@@ -36,7 +36,7 @@ type RuledStatus struct {
 
 type Ruled = runtime.Resource[RuledSpec, RuledStatus]
 
-// OldRuledSpec is an older version's, which is stricter in colors and says the size in words of the same name.
+// OldRuledSpec is the spec of an older version. It has stricter rules for colors, and the same message about the size.
 type OldRuledSpec struct {
 	Size  int32  `json:"size" minimum:"1" maximum:"10"`
 	Color string `json:"color,omitempty" enum:"red,green,broken"`
@@ -96,7 +96,7 @@ func newRuled(change func(*Ruled)) *Ruled {
 	return o
 }
 
-// put stores an object as it is, as from a time before there were rules.
+// put stores an object as it is, like an object that was stored before there were rules.
 func (f *ruledFixture) put(change func(*Ruled)) *Ruled {
 	f.t.Helper()
 	obj := newRuled(change)
@@ -108,7 +108,7 @@ func (f *ruledFixture) put(change func(*Ruled)) *Ruled {
 	return stored
 }
 
-// TestConstraintsOnCreate shows that the errors of metadata, of tags and of the strategy come together.
+// TestConstraintsOnCreate tests that the errors of metadata, tags and strategy are reported together.
 func TestConstraintsOnCreate(t *testing.T) {
 	f := setupRuled(t, registry.Strategy[*Ruled]{Validate: func(_ *registry.Call, obj *Ruled) field.ErrorList {
 		return field.ErrorList{field.Forbidden(field.NewPath("spec", "names"), "not today")}
@@ -125,7 +125,7 @@ func TestConstraintsOnCreate(t *testing.T) {
 	}
 }
 
-// TestConstraintsPass holds that a status which nobody could have sent is not missed, and that defaults are stored.
+// TestConstraintsPass tests that a missing status is no error on create, and that defaults are stored.
 func TestConstraintsPass(t *testing.T) {
 	f := setupRuled(t, registry.Strategy[*Ruled]{})
 	got, err := f.typed.Create(t.Context(), "", newRuled(func(o *Ruled) { o.Status.Replicas = 7 }))
@@ -134,7 +134,7 @@ func TestConstraintsPass(t *testing.T) {
 	equal(t, "status", got.Status, RuledStatus{})
 }
 
-// TestConstraintsOnUpdate shows every endpoint, and that each tolerates what it did not change.
+// TestConstraintsOnUpdate tests each endpoint, and that values that the update does not change are no errors.
 func TestConstraintsOnUpdate(t *testing.T) {
 	size := "spec.size: Invalid value: 20: spec.size in body should be less than or equal to 10"
 	bad := func(o *Ruled) { o.Spec.Size, o.Spec.Owner, o.Status.Replicas = 50, "x", 50 }
@@ -186,8 +186,8 @@ func TestConstraintsOfScale(t *testing.T) {
 		`Ruled.example.com "a" is invalid: spec.replicas: Invalid value: 6: spec.replicas in body should be less than or equal to 5`)
 }
 
-// TestConstraintsOfTheRequest shows the rules of the version that a request came in: its own count for it, errors that
-// both versions have come once, and what cannot be shown in that version is an error of this request.
+// TestConstraintsOfTheRequest tests the rules of the request's version: they apply to the request, errors of both versions are
+// reported once, and a change that cannot be converted to that version is an error of the request.
 func TestConstraintsOfTheRequest(t *testing.T) {
 	f := setupRuled(t, registry.Strategy[*Ruled]{})
 	call := registry.NewCall(t.Context(), authn.System(), "")
@@ -226,7 +226,7 @@ func TestConstraintsOfTheRequest(t *testing.T) {
 	must(t, err)
 }
 
-// TestRatcheting shows a strategy whose rules became stricter, with and without Ratcheting.
+// TestRatcheting tests a strategy whose rules have become stricter, with and without Ratcheting.
 func TestRatcheting(t *testing.T) {
 	strict := func(_ *registry.Call, obj *Ruled) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "color"), obj.Spec.Color, "too colorful")}
@@ -256,7 +256,7 @@ func TestRatcheting(t *testing.T) {
 	}
 }
 
-// TestRatchet holds which errors are about something that changed.
+// TestRatchet tests which errors are about values that changed.
 func TestRatchet(t *testing.T) {
 	old, obj := newRuled(nil), newRuled(nil)
 	old.Annotations = map[string]string{"a/b": "1", "a.b/c": "1", "x[y].z": "1"}
@@ -264,7 +264,7 @@ func TestRatchet(t *testing.T) {
 	old.Spec.Names, obj.Spec.Names = []string{"a", "b", "c"}, []string{"a", "x", "c", "d"}
 	obj.Spec.Size = 2
 	kept := map[string]bool{
-		"spec.color":                   false, // absent from both
+		"spec.color":                   false, // missing in both objects
 		"spec.nothing":                 false,
 		"spec.size":                    true,
 		"spec":                         true,
@@ -275,7 +275,7 @@ func TestRatchet(t *testing.T) {
 		"spec.names[2]":                false,
 		"spec.names[3]":                true,
 		"spec.names[9]":                false,
-		"spec.names[-1]":               true, // nowhere
+		"spec.names[-1]":               true, // no such place
 		"spec.names[x]":                true,
 		"spec.names.x":                 true,
 		"spec.names[0].x":              true,
@@ -292,7 +292,7 @@ func TestRatchet(t *testing.T) {
 		"":                             true,
 		"<nil>":                        true,
 		"status":                       false,
-		"[0]":                          false, // a key like others
+		"[0]":                          false, // an ordinary key
 		"a]b":                          false,
 	}
 	for path, want := range kept {
@@ -307,7 +307,7 @@ func TestRatchet(t *testing.T) {
 	}
 }
 
-// FuzzRatchet holds that no path makes it panic.
+// FuzzRatchet tests that no path makes Ratchet panic.
 func FuzzRatchet(f *testing.F) {
 	for _, path := range []string{"", "spec.names[2]", "metadata.annotations[a/b].x", "[", "]", "..", "spec.names[0", "spec[names][0]", "metadata.[]"} {
 		f.Add(path)

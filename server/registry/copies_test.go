@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Ledger counts its copies.
+// Ledger counts how often it is copied.
 type Ledger struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,7 +32,7 @@ func (l *Ledger) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// book is a Storage of a program's own, with one Ledger.
+// book is a Storage of a program, with one Ledger.
 type book struct{ ledger *Ledger }
 
 func (b book) Update(call *registry.Call, _ string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
@@ -40,8 +40,8 @@ func (b book) Update(call *registry.Call, _ string, update registry.ObjectUpdate
 	return obj, false, err
 }
 
-// A write beside plug-ins that do not handle it, and a write to a Registry beside plug-ins that do not look at the objects, copies
-// no more than a write without plug-ins.
+// A write with plug-ins that do not handle it copies no more than a write without plug-ins. The same is true for a write to a
+// Registry with plug-ins that do not read the objects.
 func TestPluginsThatDoNotLookCostNoCopies(t *testing.T) {
 	var copies int
 	kind := widgetKind.GroupVersion().WithKind("Ledger")
@@ -62,7 +62,7 @@ func TestPluginsThatDoNotLookCostNoCopies(t *testing.T) {
 		obj.(*Ledger).Data["a"] += "1"
 		return obj, nil
 	}
-	// writes does each verb with plug-ins, and counts the copies.
+	// writes calls each verb with plug-ins, and counts the copies.
 	writes := func(plugins admission.Chain) map[string]int {
 		reg, err := registry.New(registry.Options{Scheme: scheme, Kind: kind, Resource: ledgers, Storage: store, Policy: plugins})
 		must(t, err)
@@ -106,12 +106,12 @@ func TestPluginsThatDoNotLookCostNoCopies(t *testing.T) {
 		name    string
 		plugins admission.Chain
 		asked   int
-		more    map[string]int // copies than without plug-ins
+		more    map[string]int // more copies than without plug-ins
 	}{
 		{"of another kind", admission.Chain{{Validator: looks, Handles: of(nil, widgetResource)}, {Mutator: mutator, Handles: of(nil, widgetResource)}}, 0, nil},
 		{"of another operation", admission.Chain{{Validator: looks, Handles: of(connects)}, {Mutator: mutator, Handles: of(connects)}}, 0, nil},
 		{"of a subresource", admission.Chain{{Validator: looks, Handles: of(nil, schema.GroupResource{Group: kind.Group, Resource: "ledgers/status"})}}, 0, nil},
-		// A Gate cannot know whether a plug-in will look, and the update function may change the object that there is.
+		// A Gate does not know in advance if a plug-in reads the objects, and the update function may change the current object.
 		{"that does not look", admission.Chain{{Validator: idle}, {Mutator: mutator}}, 8, map[string]int{"update through a Gate": 1}},
 		{"that looks", admission.Chain{{Validator: looks}, {Validator: looks}}, 8, map[string]int{"create": 1, "update": 2, "delete": 1, "update through a Gate": 3}},
 	} {

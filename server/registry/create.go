@@ -31,7 +31,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 	}
 	m.SetResourceVersion("")
 	if len(call.Policy.Plugins) > 0 {
-		ctx, done := context.WithCancel(call.Context) // plug-ins may count what is under way
+		ctx, done := context.WithCancel(call.Context) // plug-ins may count running requests by it
 		defer done()
 		call = call.WithContext(ctx)
 	}
@@ -53,7 +53,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 		return storage.Record{}, err
 	}
 	a.kept = a.req.Charges()
-	r.setDefaults(call, obj) // of what a caller in process or a mutator left out
+	r.setDefaults(call, obj) // for fields that a caller in process or a mutator left out
 	if err := normalize(obj); err != nil {
 		return storage.Record{}, err
 	}
@@ -65,11 +65,11 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 	return r.createNamed(call, obj, m, a)
 }
 
-// createNamed stores obj, under a name of the server's choosing when it has only a generateName.
+// createNamed stores obj. If obj has only a generateName, the server generates the name.
 func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
 	if m.GetName() != "" || m.GetGenerateName() == "" {
 		rec, err := r.create(call, obj, m, a)
-		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // as if the name had been the server's choice
+		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // the same error as for a generated name
 			err = apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 		}
 		return rec, err
@@ -90,7 +90,7 @@ func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, 
 	return storage.Record{}, apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 }
 
-// create completes, judges and stores an object that has passed the mutators.
+// create completes, validates and stores an object after the mutators.
 func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
 	m.SetUID(types.UID(uuid.NewString()))
 	m.SetCreationTimestamp(r.timestamp())
@@ -145,7 +145,7 @@ func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a *at
 	return storage.Record{}, err
 }
 
-// explainExists says so when the object in the way is only waiting for its finalizers.
+// explainExists adds to the error that the existing object is being deleted, if it is.
 func (r *Registry) explainExists(call *Call, key string, exists error) error {
 	rec, err := r.store.Get(call.Context, key, storage.Read{})
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Registry) explainExists(call *Call, key string, exists error) error {
 	return exists
 }
 
-// nameOrPrefix is how an object without a name yet is called in messages.
+// nameOrPrefix returns the name of an object for messages, or the generateName if it has no name yet.
 func nameOrPrefix(m metav1.Object) string {
 	if m.GetName() != "" {
 		return m.GetName()

@@ -140,7 +140,7 @@ func TestGenerateName(t *testing.T) {
 	wantStatus(t, err, 422, metav1.StatusReasonInvalid, `Widget.example.com "X_...`)
 }
 
-// taken is a store on which the first names are taken.
+// taken is a store in which the first names exist already.
 type taken struct {
 	storage.Interface
 	left  int

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// clearColor is a mutator that takes a defaulted field away.
+// clearColor is a mutator that removes a field with a default.
 type clearColor struct{}
 
 func (clearColor) Mutate(_ context.Context, req *admission.Request) error {
@@ -24,8 +24,8 @@ func (clearColor) Mutate(_ context.Context, req *admission.Request) error {
 	return nil
 }
 
-// TestDefaultsAreStored: an object that came from a caller in process, from a mutator or from a strategy without a
-// defaulted field is judged and stored with it, so that all readers see the same, whether they decode or not.
+// TestDefaultsAreStored: a caller in process, a mutator or a strategy may leave out a field with a default. The object is
+// validated and stored with the default, so that all readers get it, even those that do not decode.
 func TestDefaultsAreStored(t *testing.T) {
 	scheme := runtime.NewScheme()
 	must(t, runtime.Register[*Widget](scheme, widgetKind, runtime.KindOptions[*Widget]{Default: func(w *Widget) {

@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DeleteRecord implements RecordDeleter. opts is not changed, and expected to be valid. With the option
-// IgnoreStoreReadErrorWithClusterBreakingPotential it deletes what cannot be read, and nothing else; whether the user may
-// is the caller's business, as all authorization is.
+// DeleteRecord implements RecordDeleter. It does not change opts, which must be valid. With the option
+// IgnoreStoreReadErrorWithClusterBreakingPotential it deletes an object that cannot be read, and refuses one that can be read.
+// The caller must check that the user may do this, as for all authorization.
 func (r *Registry) DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (storage.Record, bool, error) {
 	return r.deleteRecord(call, name, opts, false)
 }
 
-// deleteRecord is DeleteRecord; admitted says that admission has judged the request already.
+// deleteRecord is DeleteRecord. admitted says that admission has reviewed the request already.
 func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOptions, admitted bool) (storage.Record, bool, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
@@ -51,9 +51,9 @@ func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOpti
 	return rec, d.gone, nil
 }
 
-// deleteUnreadable deletes an object that cannot be read, without admission, preconditions and finalizers, which all
-// would have to look at it. One that can be read needs no such option, and is refused as kube-apiserver does up to 1.36;
-// from 1.37 it says Conflict, which clients answer by trying again.
+// deleteUnreadable deletes an object that cannot be read. Admission, preconditions and finalizers are skipped, because they need
+// the object. An object that can be read is refused, with the error of kube-apiserver up to 1.36. Version 1.37 returns a
+// Conflict, after which clients try again.
 func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.DeleteOptions) error {
 	err := storage.ErrUnsupported
 	if store, ok := r.store.(storage.UnreadableDeleter); ok {
@@ -69,14 +69,14 @@ func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.D
 	return r.status(err, name)
 }
 
-// DeleteRecords implements RecordDeleter: it lists, deletes one after the other, and returns the page as it was
-// listed, in portions if the options of the list ask for these. Records that have disappeared in the meantime are passed over;
-// another error ends it, with the deletions until then done.
+// DeleteRecords implements RecordDeleter. It lists the records, deletes one after the other, and returns the page of the list, in
+// portions if the options of the list ask for portions. Records that no longer exist are skipped. Another error ends
+// DeleteRecords; the deletions before it are not undone.
 func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	call, err := call.begin(r.policy, opts.DryRun) // one policy for all
+	call, err := call.begin(r.policy, opts.DryRun) // one policy for all deletions
 	if err != nil {
 		return storage.Page{}, err
 	}
@@ -115,7 +115,7 @@ func (r *Registry) deletePortion(call *Call, p storage.Page, opts *metav1.Delete
 	return nil
 }
 
-// deletion is one DELETE under way. gone is that of the last call of apply.
+// deletion is one running DELETE. gone is the result of the last call of apply.
 type deletion struct {
 	registry *Registry
 	call     *Call
@@ -127,8 +127,8 @@ type deletion struct {
 	gone bool
 }
 
-// apply is the storage.ChangeFunc of a DELETE: the object goes, or is marked and waits for its finalizers or the end
-// of its grace period.
+// apply is the storage.ChangeFunc of a DELETE. It deletes the object, or marks it for deletion until its finalizers are removed
+// or its grace period ends.
 func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (out storage.Outcome, err error) {
 	d.restart(ctx)
 	d.gone = false
@@ -185,7 +185,7 @@ func (d *deletion) preconditions(m metav1.Object) error {
 	if d.registry.strategy.terminate != nil {
 		return d.terminatePreconditions(m, p)
 	}
-	// The kind stands where other conflicts name the resource.
+	// These conflicts contain the kind in the place of the resource.
 	kind := schema.GroupResource{Group: d.registry.kind.GVK.Group, Resource: d.registry.kind.GVK.Kind}
 	if p.UID != nil && *p.UID != m.GetUID() {
 		return apierrors.NewConflict(kind, d.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, m.GetUID()))
@@ -196,7 +196,7 @@ func (d *deletion) preconditions(m metav1.Object) error {
 	return nil
 }
 
-// terminatePreconditions is worded as kube-apiserver does for kinds with a DELETE of their own.
+// terminatePreconditions uses the messages of kube-apiserver for kinds with a DELETE of their own.
 func (d *deletion) terminatePreconditions(m metav1.Object, p *metav1.Preconditions) error {
 	failed := "Precondition failed"
 	if d.registry.strategy.terminateAlone {
@@ -211,7 +211,7 @@ func (d *deletion) terminatePreconditions(m metav1.Object, p *metav1.Preconditio
 	return nil
 }
 
-// admit asks the whole admission chain: there is no new object to change, but a mutator may refuse.
+// admit calls mutating and validating admission. There is no new object to change, but a mutator may refuse the request.
 func (d *deletion) admit(call *Call, obj runtime.Object) error {
 	r := d.registry
 	chain := call.Policy.Plugins
@@ -230,8 +230,8 @@ func (d *deletion) admit(call *Call, obj runtime.Object) error {
 	return r.validateAdmission(call, req, d.name, nil, obj)
 }
 
-// grace marks an object for deletion after a grace period, when its strategy has one. pending says that the
-// object waits already, and that nothing changes.
+// grace marks an object for deletion after a grace period, if the strategy has one. pending says that the object is marked
+// already and nothing changes.
 func (d *deletion) grace(call *Call, obj runtime.Object, m metav1.Object, opts *metav1.DeleteOptions) (graceful, pending bool, err error) {
 	check := d.registry.strategy.gracefulDelete
 	if check == nil {
@@ -245,7 +245,7 @@ func (d *deletion) grace(call *Call, obj runtime.Object, m metav1.Object, opts *
 		if opts.GracePeriodSeconds == nil || *opts.GracePeriodSeconds >= *old {
 			return false, true, nil
 		}
-		// Only a shorter period may be asked for now; it counts from the same moment.
+		// The grace period can only become shorter. It starts at the same time.
 		period := *opts.GracePeriodSeconds
 		at := metav1.NewTime(since.Add(time.Duration(period-*old) * time.Second))
 		m.SetDeletionTimestamp(&at)
@@ -266,7 +266,7 @@ func (d *deletion) grace(call *Call, obj runtime.Object, m metav1.Object, opts *
 	return true, false, nil
 }
 
-// mark says that an object waits for its finalizers.
+// mark marks an object that waits for its finalizers.
 func (d *deletion) mark(m metav1.Object) {
 	now := d.registry.timestamp()
 	switch at := m.GetDeletionTimestamp(); {
@@ -279,22 +279,23 @@ func (d *deletion) mark(m metav1.Object) {
 	m.SetDeletionGracePeriodSeconds(new(int64))
 }
 
-// collected reports whether a garbage collector looks after the objects.
+// collected reports whether a garbage collector works on the objects.
 func (r *Registry) collected() bool { return r.gc != nil && r.gc() }
 
-// finalizing reports whether something of the kind's own, besides its finalizers, keeps an object.
+// finalizing reports whether a field of the kind, other than metadata.finalizers, keeps an object.
 func (r *Registry) finalizing(obj runtime.Object) bool {
 	return r.strategy.finalizing != nil && r.strategy.finalizing(obj)
 }
 
-// countDeletion lets controllers that follow the generation see that the object is to be deleted.
+// countDeletion increases the generation, so that controllers that compare it notice the deletion.
 func countDeletion(m metav1.Object) {
 	if m.GetGeneration() > 0 {
 		m.SetGeneration(m.GetGeneration() + 1)
 	}
 }
 
-// collectorFinalizers returns the finalizers with those of the garbage collector as the options want them.
+// collectorFinalizers returns the finalizers with the garbage collector's finalizer that the options request, and without its
+// other finalizers.
 func collectorFinalizers(finalizers []string, opts *metav1.DeleteOptions) []string {
 	want := ""
 	orphan := opts.OrphanDependents //nolint:staticcheck // clients may still send it
@@ -307,7 +308,7 @@ func collectorFinalizers(finalizers []string, opts *metav1.DeleteOptions) []stri
 	case policy != nil && *policy == metav1.DeletePropagationForeground:
 		want = metav1.FinalizerDeleteDependents
 	case policy != nil:
-	default: // what the object says
+	default: // no policy: the object's finalizers stay
 		return finalizers
 	}
 	if want != "" && slices.Contains(finalizers, want) && !slices.Contains(finalizers, other(want)) {
@@ -325,7 +326,7 @@ func collectorFinalizers(finalizers []string, opts *metav1.DeleteOptions) []stri
 	return kept
 }
 
-// other is the other of the collector's two finalizers.
+// other returns the garbage collector's other finalizer.
 func other(finalizer string) string {
 	if finalizer == metav1.FinalizerOrphanDependents {
 		return metav1.FinalizerDeleteDependents

@@ -143,7 +143,7 @@ func TestPropagation(t *testing.T) {
 		gc       bool
 		has      string
 		opts     metav1.DeleteOptions
-		want     string // finalizers afterwards
+		want     string // the finalizers after the request
 		wantGone bool
 	}{
 		{"no collector, orphan", false, "", metav1.DeleteOptions{PropagationPolicy: &orphan}, "", true},
@@ -202,7 +202,7 @@ func TestGracefulDelete(t *testing.T) {
 	again, _ = f.delete("a", &metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(-5))})
 	equal(t, "negative is one", *again.DeletionGracePeriodSeconds, 1)
 
-	// An update without finalizers does not cut the grace period short.
+	// An update of an object without finalizers does not end the grace period.
 	_, err := f.put(widget("a"))
 	must(t, err)
 	f.get("a")
@@ -259,7 +259,7 @@ func TestDeleteCollection(t *testing.T) {
 	equal(t, "left in all namespaces", len(left), 1)
 }
 
-// plant stores under the widget's key what is no widget.
+// plant stores bytes under the widget's key that are no widget.
 func (f *fixture) plant(name string) {
 	f.t.Helper()
 	c := storage.Commit{Key: "/registry/example.com/widgets/ns/" + name, Expect: storage.AnyRevision, Value: []byte("\x01")}
@@ -301,7 +301,7 @@ func TestDeleteOfAnUnreadableObject(t *testing.T) {
 	_, _, err = f.reg.DeleteRecord(f.ctx, "never", unsafely())
 	wantStatus(t, err, 404, metav1.StatusReasonNotFound, "...")
 
-	// A store without the power says so, also below a cache.
+	// A store without this capability returns an error, also below a cache.
 	c, err := cacher.New(failing{err: storage.ErrNotFound}, cacher.Options{Namespaced: true})
 	must(t, err)
 	defer c.Close()

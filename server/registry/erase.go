@@ -8,10 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Erased is a Strategy without its type parameter, as a Registry keeps it. [Erase] makes one; the zero Erased is
-// the zero Strategy.
+// Erased is a Strategy without its type parameter, for Options.Strategy. [Erase] makes one. The zero Erased is the zero Strategy.
 type Erased struct {
-	object reflect.Type // T; nil: any
+	object reflect.Type // T; nil is any
 
 	prepareForCreate       func(*Call, runtime.Object)
 	prepareForUpdate       func(*Call, runtime.Object, runtime.Object)
@@ -43,7 +42,7 @@ type Erased struct {
 	returnDeleted          bool
 }
 
-// Erase takes the type parameter off a strategy. The result is for objects of Go type T only; [New] checks that.
+// Erase returns a strategy without its type parameter. It is for objects of Go type T only; [New] checks that.
 func Erase[T runtime.Object](s Strategy[T]) Erased {
 	e := Erased{
 		object:                 reflect.TypeFor[T](),

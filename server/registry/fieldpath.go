@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fieldPath leads from a struct to a field inside it, by field indexes; pointers on the way are followed. In untyped
-// objects it leads from map to map. The zero fieldPath leads nowhere.
+// fieldPath is the path from a struct to a field inside of it, as field indexes. Pointers on the path are followed. In untyped
+// objects it is a path through maps. The zero fieldPath is no path.
 type fieldPath struct {
-	steps [][]int  // one a JSON name; nil: those of untyped objects
+	steps [][]int  // one for each JSON name; nil for untyped objects
 	names []string // JSON names
 }
 
-// integerPath resolves a dotted JSON path with a leading dot that must lead to an integer.
+// integerPath resolves a dotted JSON path with a leading dot. It returns an error if the path does not lead to an integer.
 func integerPath(t reflect.Type, path string) (fieldPath, error) {
 	return resolvePath(t, path, "an integer of 32 or 64 bits", func(k reflect.Kind) bool {
 		return k == reflect.Int || k == reflect.Int32 || k == reflect.Int64
@@ -85,8 +85,8 @@ func jsonField(t reflect.Type, name string) ([]int, reflect.Type) {
 	return nil, nil
 }
 
-// find returns the field in obj, or an invalid value when a pointer on the way is nil. With fill, such pointers
-// are set instead.
+// find returns the field in obj, or an invalid value if a pointer on the path is nil. If fill is true, it sets such pointers
+// instead.
 func (p fieldPath) find(obj runtime.Object, fill bool) reflect.Value {
 	v := reflect.ValueOf(obj).Elem()
 	for _, index := range p.steps {
@@ -105,7 +105,7 @@ func (p fieldPath) find(obj runtime.Object, fill bool) reflect.Value {
 	return v
 }
 
-// integer reads an integer; false says that there is none.
+// integer returns the integer at the path. It returns false if there is none.
 func (p fieldPath) integer(obj runtime.Object) (int32, bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		n, found, err := unstructured.NestedInt64(u.Object, p.names...)
@@ -118,7 +118,7 @@ func (p fieldPath) integer(obj runtime.Object) (int32, bool) {
 	return int32(min(max(v.Int(), math.MinInt32), math.MaxInt32)), true
 }
 
-// setInteger writes an integer. It refuses to make its way through what is no object in an untyped one.
+// setInteger sets the integer at the path. In an untyped object, it returns an error if a value on the path is not an object.
 func (p fieldPath) setInteger(obj runtime.Object, n int32) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return unstructured.SetNestedField(u.Object, int64(n), p.names...)
@@ -127,10 +127,10 @@ func (p fieldPath) setInteger(obj runtime.Object, n int32) error {
 	return nil
 }
 
-// text reads a string; "" when there is none.
+// text returns the string at the path, or "" if there is none.
 func (p fieldPath) text(obj runtime.Object) string {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		text, _, _ := unstructured.NestedString(u.Object, p.names...) // "" when it is none
+		text, _, _ := unstructured.NestedString(u.Object, p.names...) // "" if the value is no string
 		return text
 	}
 	if len(p.steps) == 0 {

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepTimes takes back the new times in managedFields when they are all that is new: a field manager cannot know what
-// defaults, mutators and strategies have made of what it saw.
+// keepTimes restores the old times in managedFields if they are the only change of an update. The field manager cannot see that,
+// because defaults, mutators and strategies change the object afterwards.
 func keepTimes(obj, old runtime.Object, m, was metav1.Object) {
 	entries, before := m.GetManagedFields(), was.GetManagedFields()
 	switch {
-	case len(entries) == 0, m.GetGeneration() != was.GetGeneration(): // the usual cases, and cheap
+	case len(entries) == 0, m.GetGeneration() != was.GetGeneration(): // the usual cases, which are cheap to check
 		return
 	case !slices.EqualFunc(entries, before, sameEntry), slices.EqualFunc(entries, before, sameTime):
 		return

@@ -24,7 +24,7 @@ func (f mutator) Mutate(_ context.Context, req *admission.Request) error {
 	return nil
 }
 
-// tracked is a fixture whose updates are those of the manager "a", which created the widget "w" long ago.
+// tracked is a fixture whose updates are made by the manager "a". That manager created the widget "w" long ago.
 type tracked struct {
 	*fixture
 	fields *patch.FieldManager
@@ -59,7 +59,7 @@ func (f *tracked) update(change func(w *Widget)) *Widget {
 	return f.decode(rec)
 }
 
-// TestWhatChangesNothingHasNoNewTime: the field manager sees a change that a strategy or a mutator takes back.
+// TestWhatChangesNothingHasNoNewTime: the field manager sees a change, but a strategy or a mutator reverts it.
 func TestWhatChangesNothingHasNoNewTime(t *testing.T) {
 	for name, options := range map[string]func(o *registry.Options){
 		"strategy": strategy(registry.Strategy[*Widget]{PrepareForUpdate: func(_ *registry.Call, w, old *Widget) {
@@ -116,7 +116,7 @@ func TestMutatorsThatSpoilManagedFields(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsManagedFieldsOfOthers: of the managedFields an update of the status brings, only the record counts.
+// TestStatusKeepsManagedFieldsOfOthers: Typed.UpdateStatus keeps the stored managedFields, and ignores those of its argument.
 func TestStatusKeepsManagedFieldsOfOthers(t *testing.T) {
 	f := newTracked(t, func(*registry.Options) {})
 	w := f.get("w")

@@ -158,7 +158,7 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// kind is what the scheme knows of the registry's kind.
+// kind returns the registry's kind in the scheme.
 func (f *fixture) kind(t *testing.T) *runtime.Kind {
 	t.Helper()
 	scheme := runtime.NewScheme()

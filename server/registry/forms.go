@@ -10,30 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxForms bounds what a call keeps: the stored object, the new one as it was sent, and what it was made, perhaps twice.
+// maxForms is the number of objects that a call keeps: the stored object, the new object as it was sent, and the changed object,
+// perhaps twice.
 const maxForms = 4
 
-// forms are what objects of one call are in other versions, the latest last. Who asks for the same again gets the same.
+// forms are the objects of one call in other versions, the latest last. The same conversion returns the same object again.
 type forms struct {
 	mu  sync.Mutex // guards all
 	all []form
 }
 
-// form is what an object of the hub is in another version. Nobody changes either.
+// form is an object of the hub and its conversion to another version. Neither is changed.
 type form struct {
 	scheme  *runtime.Scheme
 	gv      schema.GroupVersion
 	of, obj runtime.Object
 }
 
-// KeepsForms has the call keep from now on what InVersion makes: for a request in another version than the hub's.
+// KeepsForms makes the call keep the results of later calls of InVersion. It is for a request in another version than the hub's.
 func (c *Call) KeepsForms() {
 	if c.forms == nil {
 		c.forms = &forms{}
 	}
 }
 
-// HasForms reports whether the call has kept something that InVersion made.
+// HasForms reports whether the call has kept a result of InVersion.
 func (c *Call) HasForms() bool {
 	if c.forms == nil {
 		return false
@@ -43,12 +44,12 @@ func (c *Call) HasForms() bool {
 	return len(c.forms.all) > 0
 }
 
-// InVersion returns obj, of the hub version of a kind of s, in version gv. The result is not to be changed. After KeepsForms a
-// conversion is made once of all objects that are equal, whoever asks: what was changed since it was converted is converted again.
+// InVersion returns obj, which is of the hub version of a kind in s, in version gv. The result must not be changed. After
+// KeepsForms, objects that are equal are converted once. An object that was changed since its conversion is converted again.
 //
-// Of a kind that is converted by calls of somebody else (see runtime.KindOptions.ConvertAll) objects are equal if they
-// differ in nothing but the metadata that the server fills in, which such a conversion cannot change: uid,
-// creationTimestamp, generation, resourceVersion and managedFields.
+// For a kind that another program converts (see runtime.KindOptions.ConvertAll), two objects are also equal if they differ only
+// in metadata that the server sets and that such a conversion cannot change: uid, creationTimestamp, generation, resourceVersion
+// and managedFields.
 func (c *Call) InVersion(s *runtime.Scheme, obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
 	k := s.KindOf(obj)
 	if c.forms == nil || k == nil || k.GVK.GroupVersion() == gv || k.Untyped() && !k.HasConvert() {
@@ -66,7 +67,7 @@ func (c *Call) InVersion(s *runtime.Scheme, obj runtime.Object, gv schema.GroupV
 	return there, nil
 }
 
-// ofKind returns obj if it says that it is of gvk, else a shallow copy that does.
+// ofKind returns obj if it has the kind gvk, or else a shallow copy with that kind.
 func ofKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
 	v := reflect.ValueOf(obj)
 	if obj.GetObjectKind().GroupVersionKind() == gvk || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -79,7 +80,7 @@ func ofKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
 	return obj
 }
 
-// find returns what an object of the kind k is in version gv, or nil.
+// find returns the conversion of an object of the kind k to version gv, or nil if there is none.
 func (f *forms) find(s *runtime.Scheme, k *runtime.Kind, obj runtime.Object, gv schema.GroupVersion) runtime.Object {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +99,7 @@ func (f *forms) find(s *runtime.Scheme, k *runtime.Kind, obj runtime.Object, gv 
 	return nil
 }
 
-// add keeps a form, in the place of the oldest if there are too many.
+// add keeps a form. If there are too many, it replaces the oldest.
 func (f *forms) add(one form) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +109,7 @@ func (f *forms) add(one form) {
 	f.all = append(f.all, one)
 }
 
-// filledForm returns the form of an object if it is equal to that of a known one, but for metadata that the server fills in.
+// filledForm returns the conversion of an object that is equal to known.of except for metadata that the server sets; else nil.
 func filledForm(obj *unstructured.Unstructured, known form) runtime.Object {
 	of, ok := known.of.(*unstructured.Unstructured)
 	there, ok2 := known.obj.(*unstructured.Unstructured)
@@ -125,7 +126,7 @@ func filledForm(obj *unstructured.Unstructured, known form) runtime.Object {
 		return nil
 	}
 	filled := maps.Clone(metadata)
-	for _, name := range []string{"labels", "annotations"} { // which are the conversion's to change
+	for _, name := range []string{"labels", "annotations"} { // a conversion may change them
 		delete(filled, name)
 		if v, ok := shown[name]; ok {
 			filled[name] = v
@@ -141,7 +142,7 @@ func metadataMembers(u *unstructured.Unstructured) map[string]any {
 	return members
 }
 
-// withoutFilled returns metadata without what the server fills in.
+// withoutFilled returns metadata without the fields that the server sets.
 func withoutFilled(metadata map[string]any) map[string]any {
 	out := maps.Clone(metadata)
 	for _, name := range []string{"uid", "creationTimestamp", "generation", "resourceVersion", "managedFields"} {

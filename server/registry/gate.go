@@ -11,25 +11,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gate has admission judge what is asked of a resource that no Registry serves, or of a subresource: each method
-// puts it in front of one capability, and leaves a missing one (nil) missing. A Registry and its views have admission
-// judge their writes themselves and need no Gate.
+// Gate calls admission for a resource that no Registry serves, or for a subresource. Each method wraps one capability, and
+// returns nil if the capability is nil. A Registry and its views call admission themselves and need no Gate.
 //
-// What admission is shown differs from a Registry's writes in two points: nothing is known of the object that a
-// Delete is for, so Old is nil, and a DeleteCollection is one request without a name. Of a connection it is shown neither an object
-// nor options, as kube-apiserver shows it of a resource whose connections have no options: a [Connecter] reads the query itself.
+// An admission request differs from that of a Registry in two points. For a Delete, the object is not known, so Old is nil. A
+// DeleteCollection is one request without a name. For a connection, admission receives neither an object nor options, as in
+// kube-apiserver for resources whose connections have no options: a [Connecter] reads the query itself.
 type Gate struct {
-	Admission admission.Source // nil accepts all; the policy of a call comes before it
-	// Kind and Resource are those of the objects, in the version in which the capabilities get them.
-	Kind        schema.GroupVersionKind
-	Resource    schema.GroupVersionResource
+	Admission admission.Source // nil accepts all; the policy of a call is used instead, if it has one
+	// Kind is the kind of the objects, in the version in which the capabilities receive them.
+	Kind schema.GroupVersionKind
+	// Resource is the resource of the objects, in the same version.
+	Resource schema.GroupVersionResource
+	// Subresource is the name of the subresource, or "".
 	Subresource string
-	// SentKind and SentResource are those that clients name, of another version or group perhaps; zero: Kind and Resource.
-	SentKind     schema.GroupVersionKind
+	// SentKind is the kind that clients use, which may be of another version or group; zero is Kind.
+	SentKind schema.GroupVersionKind
+	// SentResource is the resource that clients use, which may be of another version or group; zero is Resource.
 	SentResource schema.GroupVersionResource
 }
 
-// Creater puts the gate before c.
+// Creater wraps c with admission.
 func (g Gate) Creater(c Creater) Creater {
 	if c == nil {
 		return nil
@@ -37,7 +39,7 @@ func (g Gate) Creater(c Creater) Creater {
 	return gatedCreater{g, c}
 }
 
-// Updater puts the gate before u: it judges every new state that is made.
+// Updater wraps u with admission. Each new state that an update makes is reviewed.
 func (g Gate) Updater(u Updater) Updater {
 	if u == nil {
 		return nil
@@ -45,7 +47,7 @@ func (g Gate) Updater(u Updater) Updater {
 	return gatedUpdater{g, u}
 }
 
-// Deleter puts the gate before d.
+// Deleter wraps d with admission.
 func (g Gate) Deleter(d Deleter) Deleter {
 	if d == nil {
 		return nil
@@ -53,7 +55,7 @@ func (g Gate) Deleter(d Deleter) Deleter {
 	return gatedDeleter{g, d}
 }
 
-// CollectionDeleter puts the gate before d.
+// CollectionDeleter wraps d with admission.
 func (g Gate) CollectionDeleter(d CollectionDeleter) CollectionDeleter {
 	if d == nil {
 		return nil
@@ -61,7 +63,7 @@ func (g Gate) CollectionDeleter(d CollectionDeleter) CollectionDeleter {
 	return gatedCollectionDeleter{g, d}
 }
 
-// Connecter puts the gate before c.
+// Connecter wraps c with admission.
 func (g Gate) Connecter(c Connecter) Connecter {
 	if c == nil {
 		return nil
@@ -69,7 +71,7 @@ func (g Gate) Connecter(c Connecter) Connecter {
 	return gatedConnecter{g, c}
 }
 
-// request returns what admission is shown of a call, without the objects. It is nil if no plug-in handles the request.
+// request returns the admission request for a call, without the objects. It returns nil if no plug-in handles the request.
 func (g Gate) request(call *Call, op admission.Operation, name string, opts runtime.Object) *admission.Request {
 	chain := call.Policy.Plugins
 	if len(chain) == 0 {
@@ -84,8 +86,8 @@ func (g Gate) request(call *Call, op admission.Operation, name string, opts runt
 	return req
 }
 
-// judge asks the mutators, which may change obj, and then shows the validators copies. What is charged for an attempt that is
-// refused is undone. The request is not nil.
+// judge calls the mutators, which may change obj, and then the validators with copies. If the attempt is refused, its charges are
+// undone. req must not be nil.
 func (g Gate) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
 	chain, name := call.Policy.Plugins, req.Name
 	req.Show(obj, old, false)
@@ -102,7 +104,7 @@ func (g Gate) judge(call *Call, req *admission.Request, obj, old runtime.Object)
 	return refused(err, req.SentResource.GroupResource(), name)
 }
 
-// admit makes the request and has it judged. The request is nil if no plug-in handles it.
+// admit makes the admission request and calls judge. It returns a nil request if no plug-in handles the request.
 func (g Gate) admit(call *Call, op admission.Operation, name string, obj, opts runtime.Object) (*admission.Request, error) {
 	req := g.request(call, op, name, opts)
 	if req == nil {
@@ -131,7 +133,7 @@ func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.Create
 		return nil, err
 	}
 	o.DryRun, opts = call.dryRun(o.DryRun), &o
-	ctx, done := context.WithCancel(call.Context) // plug-ins may count what is under way
+	ctx, done := context.WithCancel(call.Context) // plug-ins may count running requests by it
 	defer done()
 	call = call.WithContext(ctx)
 	name := ""
@@ -185,7 +187,7 @@ func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts 
 			last.req, err = req, u.gate.judge(call, req, obj, old)
 			obj = req.Object()
 		}
-		last.asked = err == nil // what becomes of obj is not known here
+		last.asked = err == nil // what the storage does with obj is not known here
 		return obj, err
 	}
 	obj, created, err := u.next.Update(call, name, judged, opts)

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// invalid is the error for an object of the kind that has problems.
+// invalid returns the error for an object of the kind that has problems.
 func (r *Registry) invalid(name string, problems field.ErrorList) error {
 	return excerpt.Invalid(r.kind.GVK.GroupKind(), name, problems)
 }
 
-// versionFor is what the hub's version is called for those who sent the version of the kind k.
+// versionFor returns the name of the hub's version for clients that use the version of the kind k.
 func (r *Registry) versionFor(k *runtime.Kind) string {
 	if k.GVK.Group == r.kind.GVK.Group {
 		return r.kind.GVK.Version

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// wipe removes what only the server writes from a new object's metadata.
+// wipe clears the metadata of a new object that only the server writes.
 func wipe(m metav1.Object) {
 	m.SetCreationTimestamp(metav1.Time{})
 	m.SetUID("")
@@ -28,14 +28,15 @@ func wipe(m metav1.Object) {
 	}
 }
 
-// isReset recognises the two lists with which a client clears managedFields: an empty one, and one of an empty entry.
+// isReset reports whether entries are one of the two lists with which a client clears managedFields: an empty list, and a list
+// with one empty entry.
 func isReset(entries []metav1.ManagedFieldsEntry) bool {
 	return entries != nil && len(entries) == 0 ||
 		len(entries) == 1 && equality.Semantic.DeepEqual(entries[0], metav1.ManagedFieldsEntry{})
 }
 
-// keepManagedFields gives the new state old's managedFields unless it brings its own: clients that do not know
-// the field must not lose it.
+// keepManagedFields copies old's managedFields to the new state, unless the new state has entries. Otherwise clients that do not
+// know the field would remove the entries.
 func keepManagedFields(m, old metav1.Object) {
 	switch entries := m.GetManagedFields(); {
 	case isReset(entries):
@@ -45,7 +46,8 @@ func keepManagedFields(m, old metav1.Object) {
 	}
 }
 
-// settleNamespace makes the object's namespace the request's.
+// settleNamespace sets the namespace of an object to that of the request. It returns an error if the object has another
+// namespace.
 func (r *Registry) settleNamespace(call *Call, m metav1.Object) error {
 	want := ""
 	if r.namespaced {
@@ -58,14 +60,14 @@ func (r *Registry) settleNamespace(call *Call, m metav1.Object) error {
 	return nil
 }
 
-// ownerKey is an owner reference as a value that can be compared: two are equal when the references are.
+// ownerKey is a comparable form of an owner reference. Two ownerKeys are equal if their references are.
 type ownerKey struct {
 	apiVersion, kind, name string
 	uid                    types.UID
 	controller, block      setting
 }
 
-// setting is a *bool: there is none, or what it points to.
+// setting is a *bool as a value: set says whether there is a bool, and value is the bool.
 type setting struct{ set, value bool }
 
 func settingOf(b *bool) setting {
@@ -79,7 +81,7 @@ func keyOf(ref *metav1.OwnerReference) ownerKey {
 	return ownerKey{ref.APIVersion, ref.Kind, ref.Name, ref.UID, settingOf(ref.Controller), settingOf(ref.BlockOwnerDeletion)}
 }
 
-// dedupOwners removes repeated identical owner references and returns the warning that this deserves, or "".
+// dedupOwners removes repeated owner references and returns a warning about them, or "".
 func dedupOwners(m metav1.Object, when string) string {
 	refs := m.GetOwnerReferences()
 	if len(refs) < 2 {
@@ -105,16 +107,16 @@ func dedupOwners(m metav1.Object, when string) string {
 		when, strings.Join(repeated, ", "))
 }
 
-// The second place where owner references are looked at.
+// The end of the warning if the repeated references are found after mutating admission.
 const afterMutation = " after mutating admission happens"
 
-// Generated names are a prefix, cut to what leaves room, and random characters that spell no words.
+// A generated name is a prefix, cut to leave room, and random characters that form no words.
 const (
 	nameAlphabet  = "bcdfghjklmnpqrstvwxz2456789"
 	nameRandom    = 5
 	namePrefixMax = 63 - nameRandom
 	generateNames = 8 // attempts to find a free name
-	generateRetry = 1 // seconds, told to the client after the last attempt
+	generateRetry = 1 // seconds for the Retry-After after the last attempt
 )
 
 func generateName(prefix string) string {
@@ -127,13 +129,13 @@ func generateName(prefix string) string {
 
 var metadataPath = field.NewPath("metadata")
 
-// checkNew finds what is wrong with a new object's metadata.
+// checkNew returns the errors in the metadata of a new object.
 func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(m, r.namespaced, r.checkName, metadataPath)
 }
 
-// checkFinalizers looks at the finalizers that are not in old and that others may use too, for they have no domain:
-// Kubernetes' own kinds refuse them, and of others it is said in a warning.
+// checkFinalizers checks the finalizers that are not in old and have no domain. Other controllers could use the same name for
+// another finalizer. Such a finalizer is an error for Kubernetes' own kinds, and a warning for other kinds.
 func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems field.ErrorList, warnings []string) {
 	if r.strategy.plainFinalizers {
 		return nil, nil
@@ -152,7 +154,7 @@ func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems fiel
 	return problems, warnings
 }
 
-// memberOf returns a function that reports whether a text is in list, which takes the same time however long that is.
+// memberOf returns a function that reports whether a text is in list. Its time does not depend on the length of the list.
 func memberOf(list []string) func(string) bool {
 	const few = 8
 	if len(list) <= few {
@@ -168,7 +170,7 @@ func memberOf(list []string) func(string) bool {
 	}
 }
 
-// isQualified reports whether a finalizer has a domain, or is one that Kubernetes gives a meaning to.
+// isQualified reports whether a finalizer has a domain, or has a meaning in Kubernetes itself.
 func isQualified(finalizer string) bool {
 	switch finalizer {
 	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes":
@@ -183,8 +185,8 @@ func isKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
 
-// checkName applies the kind's rule for names, and those for all: a name is one segment of a path, can be part of a key of a storage,
-// and is the same in JSON.
+// checkName checks a name with the rule of the kind and the rules for all kinds: a name is one segment of a path, can be part of
+// a storage key, and does not change when it is written as JSON.
 func (r *Registry) checkName(name string, prefix bool) []string {
 	rule := r.strategy.validateName
 	if rule == nil {
@@ -204,7 +206,7 @@ func (r *Registry) checkName(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// warn shows texts to the client of the call, if there is one.
+// warn sends texts to the client of the call as warnings.
 func warn(call *Call, texts []string) {
 	for _, text := range texts {
 		call.Warn(text)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner references are compared by a map, not each with each: those of one uid would take the square of their number.
+// Owner references are compared with a map. Comparing each with each would take quadratic time for references with the same uid.
 func TestDedupOwners(t *testing.T) {
 	yes, no := true, false
 	ref := func(uid string, controller *bool) metav1.OwnerReference {

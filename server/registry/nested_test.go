@@ -23,8 +23,8 @@ import (
 
 var allDry = []string{metav1.DryRunAll}
 
-// What strategies, update functions and plug-ins write for a request that is a dry run is not stored either, be it by a call made
-// of the request or of a context that is derived from it. The call itself is left as it was, and can be used again.
+// Strategies, update functions and plug-ins may write other objects during a dry run. These writes are dry runs, too, with the
+// call of the request and with a context that is derived from it. The call itself does not change, and can be used again.
 func TestADryRunIsOneForAllThatIsDoneInIt(t *testing.T) {
 	var f *fixture
 	var failed error
@@ -103,7 +103,7 @@ func TestADryRunIsOneForAllThatIsDoneInIt(t *testing.T) {
 		equal(t, fmt.Sprintf("after %d", i), names(), step.wants)
 		before = step.wants
 	}
-	// A call that is a dry run itself stores nothing, whatever the options say.
+	// A call with DryRun stores nothing, even if the options have no dryRun.
 	call.DryRun = true
 	_, err := f.reg.CreateRecord(call, widget("b"), nil)
 	must(t, err)
@@ -116,7 +116,7 @@ func TestADryRunIsOneForAllThatIsDoneInIt(t *testing.T) {
 	equal(t, "after a dry run of a collection", names(), before)
 }
 
-// counting gives a policy of its own to each request that asks for one.
+// counting is a Source that returns a new policy for each request.
 type counting struct{ asked int }
 
 func (c *counting) Policy(context.Context) *admission.Policy {
@@ -124,8 +124,8 @@ func (c *counting) Policy(context.Context) *admission.Policy {
 	return &admission.Policy{Installed: int64(c.asked)}
 }
 
-// A call that a request makes is decided by the policy of the request, also behind a derived context, and a collection is
-// deleted under one policy.
+// A call that is made for a request has the policy of the request, also through a derived context. One policy is used for all
+// deletions of a collection.
 func TestPolicyOfARequestIsTakenOnce(t *testing.T) {
 	source := &counting{}
 	var f *fixture
@@ -152,7 +152,7 @@ func TestPolicyOfARequestIsTakenOnce(t *testing.T) {
 	_, err = f.reg.DeleteRecords(registry.NewCall(t.Context(), authn.System(), "ns"), nil, storage.ListOptions{})
 	must(t, err)
 	equal(t, "policies that were taken", source.asked, 2)
-	// The values of the context are there, and none of a Call is found in a context without one.
+	// The values of the context are found, and no Call is found in a context without one.
 	type key struct{}
 	call := registry.NewCall(context.WithValue(t.Context(), key{}, "v"), authn.System(), "")
 	equal(t, "a value", call.Value(key{}), any("v"))
@@ -161,7 +161,7 @@ func TestPolicyOfARequestIsTakenOnce(t *testing.T) {
 	}
 }
 
-// Charges of a change that the storage was not asked for are undone, whatever ended it.
+// If the storage was not called, the charges of a change are undone after every error.
 func TestChargesOfWhatTheStorageWasNotAskedFor(t *testing.T) {
 	charged := 0
 	charge := func(r *admission.Request) {
@@ -232,7 +232,7 @@ func TestChargesOfWhatTheStorageWasNotAskedFor(t *testing.T) {
 		} {
 			for who, set := range map[string]*func() error{"mutator": &mutator, "validator": &validator, "strategy": &strategy} {
 				if who == "strategy" && (verb == "delete" || verb == "status" || strings.HasPrefix(verb, "gate")) {
-					continue // it is not asked
+					continue // this plug-in is not called
 				}
 				charged = 0
 				*set = func() error { return err }
@@ -244,7 +244,7 @@ func TestChargesOfWhatTheStorageWasNotAskedFor(t *testing.T) {
 			}
 		}
 	}
-	// A storage that was asked, and does not say what it did.
+	// The storage was called, and its error leaves open what was stored.
 	stored.err = apierrors.NewInternalError(errors.New("no answer"))
 	for verb, do := range verbs {
 		if strings.HasPrefix(verb, "gate") {
@@ -256,10 +256,10 @@ func TestChargesOfWhatTheStorageWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// shelf is a Storage of a program's own, which notes how it is asked.
+// shelf is a Storage of a program that records its calls.
 type shelf struct {
 	asked int
-	dry   []bool // the options, and the call
+	dry   []bool // the dry runs by the options, and by the call
 	err   error
 }
 
@@ -295,7 +295,8 @@ func (s *shelf) Connect(call *registry.Call, _, _ string, _ *http.Request) (http
 	return http.NotFoundHandler(), s.note(call, nil)
 }
 
-// A Gate names what a program's own call is for, tells the Storage of a dry run in both ways, and takes nil options.
+// A Gate sets the kinds and resources of admission requests for calls of the program itself. It tells the Storage of a dry run by the
+// call and by the options, and accepts nil options.
 func TestGateOfAProgramsOwnCall(t *testing.T) {
 	var seen []string
 	judge := admission.Chain{{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {

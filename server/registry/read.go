@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ReadAt says at which state the resourceVersion of a GET, or of a LIST without a resourceVersionMatch, asks to read:
-// at the latest ("") or any ("0"), or at one not older. One that is no number is a BadRequest.
+// ReadAt returns the state that a GET, or a LIST without a resourceVersionMatch, reads for a resourceVersion: the latest for "",
+// any for "0", or one that is not older. The error for a resourceVersion that is not a number is a BadRequest.
 func ReadAt(resourceVersion string) (storage.Read, error) {
 	if resourceVersion == "" {
 		return storage.Read{}, nil
@@ -25,7 +25,7 @@ func ReadAt(resourceVersion string) (storage.Read, error) {
 	case n == 0:
 		return storage.Read{Match: storage.Any}, nil
 	}
-	// Revisions are int64 and grow: one beyond them lies as far in the future as the last of them.
+	// Revisions are int64 and grow. A larger number has the same meaning as the largest: a state that does not exist yet.
 	return storage.Read{Match: storage.NotOlderThan, Revision: int64(min(n, math.MaxInt64-1))}, nil
 }
 
@@ -47,7 +47,7 @@ func (r *Registry) readKey(call *Call, name string) (string, error) {
 	return r.key(call, name)
 }
 
-// GetStored returns one record as it is stored now, past any cache.
+// GetStored returns one record from the storage itself, without a cache.
 func (r *Registry) GetStored(call *Call, name string) (storage.Record, error) {
 	key, err := r.readKey(call, name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Registry) ListRecords(call *Call, opts storage.ListOptions) (storage.Pa
 	return page, nil
 }
 
-// nextPortion returns a Page's Next whose errors, and those of the portions after it, are StatusErrors.
+// nextPortion wraps the Next of a Page, so that its errors, and those of later portions, are StatusErrors.
 func (r *Registry) nextPortion(next func(context.Context) (storage.Page, error), continued bool) func(context.Context) (storage.Page, error) {
 	if next == nil {
 		return nil
@@ -90,9 +90,9 @@ func (r *Registry) nextPortion(next func(context.Context) (storage.Page, error),
 	}
 }
 
-// WatchRecords implements RecordWatcher. The namespace of the call, if any, replaces the one in opts. Errors
-// of the watch's Next are StatusErrors, but for the context's and storage.ErrClosed, after which the caller ends
-// the watch without an error event.
+// WatchRecords implements RecordWatcher. The namespace of the call, if any, replaces the one in opts. Errors of the watch's Next
+// are StatusErrors, except errors of the context and storage.ErrClosed. After these, the caller ends the watch without an error
+// event.
 func (r *Registry) WatchRecords(call *Call, opts storage.WatchOptions) (storage.Watch, error) {
 	if call == nil || call.User == nil {
 		return nil, apierrors.NewInternalError(errNobody)

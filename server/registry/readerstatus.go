@@ -1,7 +1,7 @@
 package registry
 
-// ReaderStatus makes the StatusError of a storage error that a reader of the objects meets: about the object called name,
-// or with "" about all of them.
+// ReaderStatus returns the StatusError for a storage error of a reader of the objects. name is the name of the object, or "" for
+// an error about all objects.
 func (r *Registry) ReaderStatus(err error, name string) error {
 	if name == "" {
 		return r.listStatus(err, false)

@@ -18,44 +18,70 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options says what a Registry serves. Scheme, Kind, Resource and Storage are required.
+// Options describes what a Registry serves. Scheme, Kind, Resource and Storage are required.
 type Options struct {
-	// Scheme knows Kind.
+	// Scheme has Kind and the other versions of the kind.
 	Scheme *runtime.Scheme
-	// Kind is the kind in its hub version: objects go in and come out as its Go type.
+	// Kind is the kind in its hub version. The registry accepts and returns objects of the kind's Go type.
 	Kind schema.GroupVersionKind
-	// Resource is the group and the plural, as error messages name them.
+	// Resource is the group and the plural name of the resource, for error messages.
 	Resource schema.GroupResource
-	// Singular is the resource's singular; "" is the kind in lower case.
+	// Singular is the singular name of the resource; "" is the kind in lower case.
 	Singular string
-	// Namespaced says that objects live in namespaces; the zero value is cluster-scoped.
+	// Namespaced says that objects are in namespaces; the zero value is cluster-scoped.
 	Namespaced bool
-	// Storage holds the objects. The registry does not close it.
+	// Storage stores the objects. The registry does not close it.
 	Storage storage.Interface
-	// Strategy is the kind's own rules; the zero value has none.
+	// Strategy has the rules of the kind; the zero value has none.
 	Strategy Erased
-	// Policy is asked for the policy of a call that has none: its plug-ins judge every write. nil accepts all. An
-	// admission.Chain is one.
+	// Policy returns the policy of a call that has none. The plug-ins of the policy review every write. nil accepts all. An
+	// admission.Chain is a Source.
 	Policy admission.Source
-	// GarbageCollection is asked whether a garbage collector looks after the objects, so that DELETE with the policies
-	// Orphan and Foreground leaves the collector's finalizers on them. Without one nobody would take those
-	// finalizers away again: nil, as false, adds none.
+	// GarbageCollection reports whether a garbage collector works on the objects. If it does, a DELETE with the policy Orphan or
+	// Foreground adds the finalizer of that policy to the object, which the collector removes. nil is false: no finalizers are
+	// added, because nothing would remove them.
 	GarbageCollection func() bool
-	// NoStatus says that a field status, if the kind has one, is an ordinary field: its users write it, and it
-	// counts for the generation.
+	// NoStatus says that the field status of the kind, if there is one, is an ordinary field: users write it, and a change of it
+	// increases the generation.
 	NoStatus bool
-	// Scale is what a ScaleView of the registry will be made of, if there is one: of a kind without a Go type, what objects
-	// have at its paths is checked when they are written. nil: nothing is.
+	// Scale is the Scale of the registry's ScaleView, if there is one. If the kind has no Go type, each write checks the values
+	// at the paths of Scale. nil checks nothing.
 	Scale *Scale
-	// Now is the clock of creation and deletion timestamps; nil is time.Now.
+	// Now is the clock for creation and deletion timestamps; nil is time.Now.
 	Now func() time.Time
 }
 
-// Registry serves one stored resource. Make one with [New]. All methods may be called concurrently. It keeps
-// nothing but its Options: two registries over one storage see the same objects.
+// Registry serves one stored resource. Make one with [New]. All methods may be called concurrently. A Registry has no state
+// except its Options: two registries over the same storage have the same objects.
 //
-// Methods take who asks, and in which namespace, from the [Call]. Their errors are apimachinery StatusErrors, but for the
-// context's own and what strategies, admission and ObjectUpdate functions return.
+// Methods take the user and the namespace from the [Call]. Errors are StatusErrors of apimachinery, except errors of the context
+// and errors that strategies, admission and ObjectUpdate functions return.
+//
+// # Writes
+//
+// A write does these steps in this order:
+//
+//   - Fields that only the server sets are cleared.
+//   - Mutating admission.
+//   - Defaults.
+//   - Fields that the endpoint does not change get their old values.
+//   - For a new object, its name, uid and times.
+//   - Prepare functions of the strategy.
+//   - Validation of metadata, of struct tags (package constraint) and by the strategy.
+//   - Warnings.
+//   - Canonicalize.
+//   - Validating admission, which gets copies of the objects; they are made only if a plug-in handles the request.
+//   - Storage.
+//
+// If another write has changed the object in the meantime, an update repeats all steps. Therefore the functions that it calls
+// must work when they are called again. A request with a resourceVersion is never applied to another one: it ends with 409
+// Conflict.
+//
+// # Field management
+//
+// The handlers compute metadata.managedFields, in the update functions that they pass. If an object comes without entries, the
+// registry keeps the stored ones. If mutating admission makes the entries invalid, the registry restores them. If the only change
+// of an update is new times in the entries, the registry restores the old times.
 type Registry struct {
 	scheme     *runtime.Scheme
 	kind       *runtime.Kind
@@ -69,13 +95,18 @@ type Registry struct {
 	now        func() time.Time
 	shape      shape
 	noStatus   bool
-	version    schema.GroupVersion // that shows the objects, where versions say different things of them; empty: the hub
-	replicas   *replicaPaths       // shared by all registries of the objects
+	version    schema.GroupVersion // the version of the objects, for kinds whose versions have different rules; empty is the hub
+	replicas   *replicaPaths       // shared by all registries of the same objects
 	scale      untypedScale
 }
 
-// New returns a registry. It refuses Options without a required field, a kind that is not registered or not the
-// hub, a resource of another group, and a strategy for another Go type.
+// New returns a registry. It returns an error in these cases:
+//
+//   - Scheme, Storage or Resource is missing.
+//   - Kind is not registered in Scheme, or is not the hub version.
+//   - Resource is of another group than Kind.
+//   - Strategy is for another Go type, or a path of its ResetFields does not exist.
+//   - Kind has no Go type, and a path of Scale is invalid.
 func New(o Options) (*Registry, error) {
 	r, err := newRegistry(o)
 	if err != nil {
@@ -124,7 +155,7 @@ func newRegistry(o Options) (*Registry, error) {
 	if r.scale, err = newUntypedScale(kind, o.Scale); err != nil {
 		return nil, err
 	}
-	if kind.Untyped() { // as custom resources do, whose clients know that from kube-apiserver
+	if kind.Untyped() { // as for custom resources in kube-apiserver
 		r.strategy.requireResourceVersion = true
 	}
 	if r.singular == "" {
@@ -136,7 +167,7 @@ func newRegistry(o Options) (*Registry, error) {
 	return r, nil
 }
 
-// checkStrategy refuses a strategy that is not for a kind.
+// checkStrategy returns an error if a strategy is not for the kind.
 func checkStrategy(kind *runtime.Kind, s Erased) error {
 	if want := reflect.PointerTo(kind.Type); s.object != nil && !want.AssignableTo(s.object) {
 		return fmt.Errorf("the strategy is for %v, the kind is %v", s.object, want)
@@ -152,19 +183,19 @@ func checkStrategy(kind *runtime.Kind, s Erased) error {
 // Kind returns the kind, in its hub version.
 func (r *Registry) Kind() schema.GroupVersionKind { return r.kind.GVK }
 
-// Resource returns the group and plural.
+// Resource returns the group and plural name of the resource.
 func (r *Registry) Resource() schema.GroupResource { return r.resource }
 
-// Singular returns the resource's singular.
+// Singular returns the singular name of the resource.
 func (r *Registry) Singular() string { return r.singular }
 
-// Namespaced reports whether objects live in namespaces.
+// Namespaced reports whether objects are in namespaces.
 func (r *Registry) Namespaced() bool { return r.namespaced }
 
-// ReturnsDeleted implements DeletedReturner with the strategy's ReturnDeleted.
+// ReturnsDeleted implements DeletedReturner. It returns ReturnDeleted of the strategy.
 func (r *Registry) ReturnsDeleted() bool { return r.strategy.returnDeleted }
 
-// ResetFields implements FieldResetter: the status, and the strategy's ResetFields.
+// ResetFields implements FieldResetter. It returns the status and the ResetFields of the strategy.
 func (r *Registry) ResetFields(k *runtime.Kind) [][]string {
 	var reset [][]string
 	if shapeOf(k.Type, !r.noStatus).hasStatus() {
@@ -173,7 +204,7 @@ func (r *Registry) ResetFields(k *runtime.Kind) [][]string {
 	return append(reset, resetPaths(k, r.strategy.resetFields)...)
 }
 
-// resetPaths returns where a version of the kind has fields of the hub.
+// resetPaths returns the paths of fields of the hub in a version of the kind.
 func resetPaths(k *runtime.Kind, fields []string) [][]string {
 	var reset [][]string
 	for _, path := range fields {
@@ -211,7 +242,7 @@ func (r *Registry) DecodeRecords(ctx context.Context, records []storage.Record, 
 	return r.scheme.ToVersions(ctx, objs, gv)
 }
 
-// key is where the object called name is stored, in the namespace of the call.
+// key returns the storage key of an object, in the namespace of the call.
 func (r *Registry) key(call *Call, name string) (string, error) {
 	if name == "" {
 		return "", apierrors.NewBadRequest("Name parameter required.")
@@ -232,7 +263,7 @@ func (r *Registry) key(call *Call, name string) (string, error) {
 	return ns + "/" + name, nil
 }
 
-// accept returns the metadata of an object that a caller handed in, or an error when it is not of the kind.
+// accept returns the metadata of an object from a caller. It returns an error if the object is not of the kind.
 func (r *Registry) accept(obj runtime.Object) (metav1.Object, error) {
 	if obj == nil || reflect.TypeOf(obj) != reflect.PointerTo(r.kind.Type) || reflect.ValueOf(obj).IsNil() {
 		return nil, apierrors.NewInternalError(fmt.Errorf("got a %T for %s", obj, r.kind.GVK))
@@ -247,7 +278,7 @@ func (r *Registry) accept(obj runtime.Object) (metav1.Object, error) {
 	return m, nil
 }
 
-// timestamp is now as metadata has it: in UTC and whole seconds.
+// timestamp returns the current time as metadata has it: in UTC and whole seconds.
 func (r *Registry) timestamp() metav1.Time {
 	return metav1.NewTime(r.now().UTC().Truncate(time.Second))
 }

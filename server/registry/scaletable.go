@@ -12,7 +12,7 @@ import (
 
 var _ Tabler = (*ScaleView)(nil)
 
-// Columns implements Tabler, with the columns that kube-apiserver has for the Scale of a custom resource.
+// Columns implements Tabler. It returns the columns that kube-apiserver has for the Scale of a custom resource.
 func (v *ScaleView) Columns() []metav1.TableColumnDefinition {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	return []metav1.TableColumnDefinition{

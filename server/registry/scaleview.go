@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ScaleView is a registry's objects as the scale subresource shows them, in autoscaling/v1 Scale. It implements
-// Getter and Updater; all methods may be called concurrently.
+// ScaleView serves the objects of a registry as the scale subresource, in autoscaling/v1 Scale. It implements Getter and Updater.
+// All methods may be called concurrently.
 type ScaleView struct {
 	registry *Registry
 	paths    Scale
@@ -28,8 +28,8 @@ type ScaleView struct {
 	specReplicas, statusReplicas, selector fieldPath
 }
 
-// ScaleView returns the scale subresource. It refuses paths that the kind's Go type does not have, or that lead
-// to fields of another type than [Scale] says.
+// ScaleView returns the scale subresource. It returns an error if the kind's Go type does not have a path of s, or has a field of
+// another type there than [Scale] requires.
 func (r *Registry) ScaleView(s Scale) (*ScaleView, error) {
 	v := &ScaleView{registry: r, paths: s}
 	var err error
@@ -70,7 +70,7 @@ func (v *ScaleView) Get(call *Call, name string, opts *metav1.GetOptions) (runti
 	return v.scale(obj)
 }
 
-// decode makes the object of a record, in the version that has the paths.
+// decode returns the object of a record, in the version that has the paths.
 func (v *ScaleView) decode(call *Call, rec storage.Record) (runtime.Object, error) {
 	if !v.registry.converts() {
 		return v.registry.Decode(rec)
@@ -98,7 +98,7 @@ func (v *ScaleView) accept(obj runtime.Object) (metav1.Object, error) {
 	return v.registry.accept(obj)
 }
 
-// scale makes the Scale of an object; replicas that are absent are 0.
+// scale returns the Scale of an object. Replicas that are missing are 0.
 func (v *ScaleView) scale(obj runtime.Object) (*autoscalingv1.Scale, error) {
 	m, err := v.accept(obj)
 	if err != nil {
@@ -120,10 +120,10 @@ func (v *ScaleView) scale(obj runtime.Object) (*autoscalingv1.Scale, error) {
 	return s, nil
 }
 
-// Update implements Updater: it writes the replicas of the Scale into the object, by the rules of an update of the
-// object itself. Of the Scale's metadata only uid and resourceVersion count, as preconditions, and managedFields: the
-// Scale that update gets has an entry for each manager of the object's replicas, and what it returns says who they are
-// then. The object's entry for a new one is in the version of the request.
+// Update implements Updater. It writes the replicas of the Scale to the object, with the rules of an update of the object itself.
+// Of the Scale's metadata, only uid and resourceVersion are used, as preconditions, and managedFields. The Scale that update
+// receives has an entry for each manager of the object's replicas. The entries of the Scale that update returns become the
+// managers of the replicas. The object's entry for a new manager is in the version of the request.
 func (v *ScaleView) Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
@@ -156,11 +156,11 @@ func (v *ScaleView) Update(call *Call, name string, update ObjectUpdate, opts *m
 	return scale, false, err
 }
 
-// noReplicas is what an update finds in the Scale of an untyped object that has no replicas, and may not leave there.
-// kube-apiserver shows the same number to the patches of custom resources.
+// noReplicas is the value of the replicas that an update receives for an untyped object without replicas. The update must replace
+// it. kube-apiserver uses the same number for patches of custom resources.
 const noReplicas = math.MinInt32
 
-// rescale changes obj as update changes its Scale, and asks the mutators of req.
+// rescale returns obj changed as update changes its Scale. It calls the mutators for req.
 func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update ObjectUpdate, req *admission.Request) (runtime.Object, error) {
 	r := v.registry
 	obj, err := v.shown(call, obj)
@@ -196,7 +196,7 @@ func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update 
 	if !ok || scale == nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
 	}
-	if scale.Spec.Replicas < 0 && !r.scale.checks() { // else it is said of the object
+	if scale.Spec.Replicas < 0 && !r.scale.checks() { // otherwise the check of the object reports it
 		return nil, excerpt.Invalid(scaleKind.GroupKind(), name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
@@ -205,7 +205,7 @@ func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update 
 	if err != nil {
 		return nil, err
 	}
-	// What the Scale leaves out is no precondition, also where an update of the object itself needs one.
+	// A missing uid or resourceVersion is no precondition, even if an update of the object itself needs one.
 	if scale.UID != "" {
 		m.SetUID(scale.UID)
 	}
@@ -233,19 +233,19 @@ type replicaManagers struct {
 	handler *managedfields.ScaleHandler
 }
 
-// managers finds out who manages the replicas of obj, in whatever version.
+// managers returns the managers of the replicas of obj, which may be in any version.
 func (v *ScaleView) managers(call *Call, obj runtime.Object) (*replicaManagers, error) {
 	r := v.registry
 	m, err := v.accept(obj)
 	if err != nil {
 		return nil, err
 	}
-	paths := managedfields.ResourcePathMappings{} // nil: the version has the replicas elsewhere
+	paths := managedfields.ResourcePathMappings{} // nil for a version without a path of the replicas
 	for _, kind := range r.scheme.Versions(r.kind.GVK.GroupKind()) {
 		paths[kind.GVK.GroupVersion().String()] = pathOf(r.replicas.in(kind, v.paths.SpecReplicas))
 	}
 	gv := r.kind.GVK.GroupVersion()
-	if call.APIVersion != "" { // of another group than the hub, too
+	if call.APIVersion != "" { // also for another group than the hub's
 		if asked := (schema.GroupVersion{Group: call.APIGroup, Version: call.APIVersion}); paths[asked.String()] != nil {
 			gv = asked
 		}
@@ -254,7 +254,7 @@ func (v *ScaleView) managers(call *Call, obj runtime.Object) (*replicaManagers, 
 	return &replicaManagers{entries, managedfields.NewScaleHandler(entries, gv, paths)}, nil
 }
 
-// pathOf returns a path of a Scale as managed fields have it, nil for "".
+// pathOf returns a path of a Scale in the form of managed fields. It returns nil for "".
 func pathOf(path string) fieldpath.Path {
 	if path == "" {
 		return nil
@@ -266,7 +266,7 @@ func pathOf(path string) fieldpath.Path {
 	return out
 }
 
-// ofScale returns the entries of the Scale; those that cannot be read are none.
+// ofScale returns the entries of the Scale. It returns none if they cannot be read.
 func (s *replicaManagers) ofScale() []metav1.ManagedFieldsEntry {
 	entries, err := s.handler.ToSubresource()
 	if err != nil {
@@ -275,7 +275,7 @@ func (s *replicaManagers) ofScale() []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-// ofObject returns the entries of the object whose Scale has become scale.
+// ofObject returns the entries of the object after the change to scale.
 func (s *replicaManagers) ofObject(scale *autoscalingv1.Scale) []metav1.ManagedFieldsEntry {
 	entries, err := s.handler.ToParent(scale.GetManagedFields())
 	if err != nil {

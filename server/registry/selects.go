@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selects returns what says which objects the selectors of a list choose, for a Lister that computes them: by their
-// labels, and by the fields metadata.name and metadata.namespace. Other fields, which a request can name if the kind has
-// them, are left to the Lister: what it returned is chosen whatever they say. A selector that cannot be read is a
-// BadRequest; requests by HTTP have none.
+// Selects returns a function that reports whether the selectors of a list select an object. It is for a Lister that computes its
+// objects. The function checks labels and the fields metadata.name and metadata.namespace. It ignores other fields, which a
+// request can use if the kind has them: the Lister must check these itself. The error for a selector that cannot be parsed is a
+// BadRequest. Requests over HTTP never have such a selector.
 func Selects(opts *metav1.ListOptions) (func(m metav1.Object) bool, error) {
 	byLabels, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
@@ -25,7 +25,7 @@ func Selects(opts *metav1.ListOptions) (func(m metav1.Object) bool, error) {
 		if name == "metadata.name" || name == "metadata.namespace" {
 			return name, value, nil
 		}
-		return "", "", nil // takes the requirement away
+		return "", "", nil // removes the requirement
 	})
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

@@ -12,31 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shape is what a registry knows of the inside of an object beyond its metadata. Both objects of a call are of
-// the kind.
+// shape accesses the content of an object beyond its metadata. Both objects of a call are of the kind.
 type shape interface {
-	// hasStatus reports whether the kind has a status that its users do not write.
+	// hasStatus reports whether the kind has a status that users do not write.
 	hasStatus() bool
-	// dropStatus empties the status.
+	// dropStatus clears the status.
 	dropStatus(obj runtime.Object)
-	// takeStatus makes a copy of from's status obj's.
+	// takeStatus sets the status of obj to a copy of the status of from.
 	takeStatus(obj, from runtime.Object)
 	// sameContent reports whether two objects are equal in all but kind, apiVersion, metadata and status.
 	sameContent(a, b runtime.Object) bool
-	// contentNames are the JSON names of the members that sameContent compares; of an untyped object, whose members
-	// nobody can name, spec alone, as kube-apiserver does for custom resources.
+	// contentNames returns the JSON names of the fields that sameContent compares. For untyped objects, whose fields are not
+	// known, it returns spec only, as kube-apiserver does for custom resources.
 	contentNames() []string
 }
 
-// structShape is the shape of a Go struct, by the JSON names of its fields.
+// structShape is the shape of a Go struct. It uses the JSON names of the fields.
 type structShape struct {
-	status  []int    // index of the field "status"; nil: none
+	status  []int    // index of the field "status"; nil if there is none
 	content [][]int  // indexes of the fields that are neither metadata nor status
-	names   []string // of those fields, in JSON
+	names   []string // the JSON names of those fields
 }
 
-// shapeOf returns the shape of the struct type t; withStatus false makes its status content. A status without any field
-// is none: a Resource without a status has struct{} there.
+// shapeOf returns the shape of the struct type t. If withStatus is false, the status is part of the content. A status without
+// fields is no status: a Resource without a status has a struct{} there.
 func shapeOf(t reflect.Type, withStatus bool) shape {
 	if isUntyped(t) {
 		return untypedShape{withStatus}
@@ -50,11 +49,11 @@ func shapeOf(t reflect.Type, withStatus bool) shape {
 	return s
 }
 
-// HasStatus reports whether objects of the Go struct type t have a status: a field "status" in JSON, of a type that
-// is not an empty struct. Untyped objects have one.
+// HasStatus reports whether objects of the Go struct type t have a status: a field "status" in JSON, of a type that is not an
+// empty struct. Untyped objects have a status.
 func HasStatus(t reflect.Type) bool { return shapeOf(t, true).hasStatus() }
 
-// scan sorts t's fields, those of embedded structs without a JSON name included.
+// scan collects the fields of t. The fields of embedded structs without a JSON name are included.
 func (s *structShape) scan(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -114,8 +113,8 @@ func (s *structShape) sameContent(a, b runtime.Object) bool {
 	return true
 }
 
-// sameValue compares two values of one type by their JSON: API times in two zones are the same, and so are, as with
-// omitempty, empty and nil.
+// sameValue compares two values of one type by their JSON. API times in different zones are equal, and so are an empty and a nil
+// slice or map.
 func sameValue(x, y reflect.Value) bool {
 	switch x.Kind() {
 	case reflect.Map, reflect.Slice:
@@ -136,10 +135,10 @@ func sameText(x, y any) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// isUntyped reports whether t stands for kinds without a Go type.
+// isUntyped reports whether t is the type of objects without a Go type.
 func isUntyped(t reflect.Type) bool { return t == reflect.TypeFor[unstructured.Unstructured]() }
 
-// converts reports whether the registry's version has other fields than the hub.
+// converts reports whether a conversion function converts between the registry's version and the hub.
 func (r *Registry) converts() bool {
 	return r.kind.HasConvert() && !r.version.Empty() && r.version != r.kind.GVK.GroupVersion()
 }

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// As returns the registry of the same objects as another group serves them which the kind is in too: errors name that
-// group's resource. Rules, admission and what it is shown, and where objects are stored, are those of the hub.
+// As returns a registry of the same objects for another group that serves the kind. Errors name the resource of that group. The
+// rules, admission requests and storage keys are those of the hub.
 func (r *Registry) As(resource schema.GroupResource) *Registry {
 	other := *r
 	other.resource = resource
 	return &other
 }
 
-// In returns the registry of the same objects as another version serves them of a kind without a Go type, whose versions say
-// for themselves whether they have a status that is written apart, and a scale, at paths of that version; nil: none.
+// In returns a registry of the same objects for another version of a kind without a Go type. Each version of such a kind can have
+// a separate status, and a scale at paths of that version. A nil scale is no scale.
 func (r *Registry) In(version schema.GroupVersion, withStatus bool, scale *Scale) (*Registry, error) {
 	other := *r
 	other.version = version
@@ -32,10 +32,10 @@ func (r *Registry) In(version schema.GroupVersion, withStatus bool, scale *Scale
 	return &other, nil
 }
 
-// replicaPaths are where each version that says so has its replicas, for all registries of the same objects.
+// replicaPaths has the path of the replicas in each version that has a scale, for all registries of the same objects.
 type replicaPaths struct {
 	mu sync.Mutex                     // guards of
-	of map[schema.GroupVersion]string // as Scale.SpecReplicas
+	of map[schema.GroupVersion]string // in the form of Scale.SpecReplicas
 }
 
 func (p *replicaPaths) set(version schema.GroupVersion, path string) {
@@ -47,7 +47,8 @@ func (p *replicaPaths) set(version schema.GroupVersion, path string) {
 	p.of[version] = path
 }
 
-// in returns where the kind k has the replicas, "" for nowhere. Without paths of its own it has them at path, if at all.
+// in returns the path of the replicas in the kind k, or "" if there is none. If no version has a path of its own, that is path,
+// if it exists.
 func (p *replicaPaths) in(k *runtime.Kind, path string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

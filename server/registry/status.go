@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Texts of kube-apiserver for history that is gone.
+// Messages of kube-apiserver for old resourceVersions that are no longer available.
 const (
 	listExpired     = "The resourceVersion for the provided list is too old."
 	watchExpired    = "The resourceVersion for the provided watch is too old."
@@ -31,11 +31,11 @@ const (
 		"show up in the list."
 )
 
-// status makes the StatusError of a storage error about the object called name. Errors which already are one, and
-// errors that are not the storage's, are returned as they are. This file is the only place where that happens.
+// status returns the StatusError for a storage error about the object called name. StatusErrors, and errors that are not of the
+// storage, are returned without a change. Storage errors are translated only in this file.
 func (r *Registry) status(err error, name string) error {
 	if err == nil {
-		return nil // before the variables below, which are allocated
+		return nil // the variables of failure are allocated, so they are in a function of their own
 	}
 	return r.failure(err, name)
 }
@@ -64,9 +64,9 @@ func (r *Registry) failure(err error, name string) error {
 		return tooLargeVersion(future)
 	case errors.As(err, &unreadable):
 		return apierrors.NewInternalError(corrupt(unreadable))
-	case errors.As(err, &conversion): // of what was to be stored: nothing is, and another object may be
+	case errors.As(err, &conversion): // the object to store could not be converted; nothing was stored
 		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
-	case errors.Is(err, storage.ErrBadKey): // a name that the rules of the kind allow
+	case errors.Is(err, storage.ErrBadKey): // the rules of the kind allow the name
 		why := field.Invalid(field.NewPath("metadata", "name"), name, "the storage cannot hold an object of this name or namespace")
 		return excerpt.Invalid(r.kind.GVK.GroupKind(), name, field.ErrorList{why})
 	case errors.Is(err, storage.ErrTooLarge):
@@ -80,7 +80,7 @@ func (r *Registry) failure(err error, name string) error {
 	case errors.Is(err, storage.ErrClosed):
 		return apierrors.NewServiceUnavailable(err.Error())
 	case errors.Is(err, storage.ErrUnavailable):
-		// Without a Retry-After: clients would repeat by themselves what may have been done.
+		// No Retry-After: with it, clients would repeat a change that may have been made.
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("%v; if this was a change, it may have been made", err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
@@ -88,8 +88,8 @@ func (r *Registry) failure(err error, name string) error {
 	return err
 }
 
-// insufficientStorage is the status of a write for which the storage has no room. kube-apiserver leaks etcd's error in a 500, and
-// no reason of apimachinery fits; there is no Retry-After, since room is made by people.
+// insufficientStorage returns the status of a write for which the storage has no room. kube-apiserver returns the error of etcd
+// in a 500. No reason of apimachinery fits. There is no Retry-After, because an operator has to make room.
 func (r *Registry) insufficientStorage(name string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
@@ -98,19 +98,19 @@ func (r *Registry) insufficientStorage(name string) *apierrors.StatusError {
 	}}
 }
 
-// faultError is a StatusError that does not tell clients what the log of the server should say.
+// faultError is a StatusError whose cause is for the server's log and not for clients.
 type faultError struct {
 	*apierrors.StatusError
 	cause error
 }
 
-// Cause is for the log.
+// Cause returns the cause, for the log.
 func (e *faultError) Cause() error { return e.cause }
 
 func (e *faultError) Unwrap() []error { return []error{e.StatusError, e.cause} }
 
-// readStatus is status for reads. There is no Retry-After here either: with one, clients would try ten times before
-// they tell their user anything.
+// readStatus is status for reads. It sets no Retry-After either: with it, clients would try ten times before they show an error
+// to the user.
 func (r *Registry) readStatus(err error, name string) error {
 	if err == nil || isStatus(err) || !errors.Is(err, storage.ErrUnavailable) {
 		return r.status(err, name)
@@ -118,7 +118,7 @@ func (r *Registry) readStatus(err error, name string) error {
 	return apierrors.NewServiceUnavailable(err.Error())
 }
 
-// listStatus is readStatus for lists; continued says that there was a continue token.
+// listStatus is readStatus for lists. continued says that the request has a continue token.
 func (r *Registry) listStatus(err error, continued bool) error {
 	var (
 		expired    *storage.ExpiredError
@@ -128,7 +128,7 @@ func (r *Registry) listStatus(err error, continued bool) error {
 	case isStatus(err):
 		return err
 	case errors.As(err, &unreadable):
-		return r.unreadable(unreadable, "list") // the name that kube-apiserver gives
+		return r.unreadable(unreadable, "list") // the name that kube-apiserver uses
 	case !errors.As(err, &expired):
 		return r.readStatus(err, "")
 	}
@@ -143,7 +143,7 @@ func (r *Registry) listStatus(err error, continued bool) error {
 	return apierrors.NewResourceExpired(listExpired)
 }
 
-// watchStatus is readStatus for watches, but leaves what ends a watch without an error event as it is.
+// watchStatus is readStatus for watches. It does not change errors that end a watch without an error event.
 func (r *Registry) watchStatus(err error) error {
 	var (
 		expired    *storage.ExpiredError
@@ -171,17 +171,17 @@ func tooLargeVersion(future *storage.FutureError) error {
 	return err
 }
 
-// corrupt is what kube-apiserver says of one object that cannot be read.
+// corrupt returns the error of kube-apiserver for one object that cannot be read.
 func corrupt(err *storage.UnreadableError) error {
 	return fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=%d: %w",
 		storedKey(err), err.Revision, err.Err)
 }
 
-// storedKey is the key in the backend, by which an administrator finds the value.
+// storedKey returns the key in the backend. An administrator can find the value with it.
 func storedKey(err *storage.UnreadableError) string { return cmp.Or(err.StoredKey, err.Key) }
 
-// unreadable is the error for what a list or a watch cannot show, with a cause for each object. The message names
-// several as well, where kube-apiserver's names the first: kubectl shows nothing else.
+// unreadable returns the error for objects that a list or a watch cannot read, with a cause for each object. The message names
+// several of the objects, because kubectl shows only the message. The message of kube-apiserver names the first.
 func (r *Registry) unreadable(err *storage.UnreadableError, name string) error {
 	var causes []metav1.StatusCause
 	for one := range err.All() {
@@ -206,14 +206,15 @@ func isStatus(err error) bool {
 	return errors.As(err, &status)
 }
 
-// failed reports whether an error says that nothing was changed. Errors of the server leave that open, but for a full storage.
+// failed reports whether an error means that nothing was changed. For errors of the server that is not known, except for a full
+// storage.
 func failed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.Is(err, storage.ErrNoSpace) || errors.As(err, &status) &&
 		status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
-// refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
+// refused returns a StatusError for the error of an admission plug-in. An error that is not a StatusError becomes a Forbidden.
 func refused(err error, resource schema.GroupResource, name string) error {
 	if err == nil || isStatus(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -57,7 +57,7 @@ func TestReadsOfTheFuture(t *testing.T) {
 	wantStatus(t, err, 400, metav1.StatusReasonBadRequest, "invalid continue token: continue key is not valid...")
 }
 
-// failing is a store on which everything fails.
+// failing is a store whose methods all fail.
 type failing struct {
 	storage.Interface
 	err error
@@ -145,7 +145,8 @@ func TestStorageErrors(t *testing.T) {
 	}
 }
 
-// Clients repeat by themselves what they are told to: a read, but no write whose outcome is not known.
+// If the storage is unavailable, neither reads nor writes have a Retry-After: clients would repeat them without an error for the user.
+// The error of a write says that its outcome is not known.
 func TestUnavailable(t *testing.T) {
 	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	reg := failingRegistry(t, fmt.Errorf("etcd: %w: no leader", storage.ErrUnavailable))
@@ -175,7 +176,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// Of one object kube-apiserver answers other than of a list.
+// For one object, kube-apiserver has another error than for a list.
 func TestUnreadableObject(t *testing.T) {
 	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	reg := failingRegistry(t, &storage.UnreadableError{Key: "ns/a", StoredKey: "/registry/widgets/ns/a", Revision: 7, Err: errors.New("bad bytes")})
@@ -225,7 +226,7 @@ func TestExpired(t *testing.T) {
 	wantStatus(t, err, 503, metav1.StatusReasonServiceUnavailable, "storage is closed")
 }
 
-// The watch of a real store that is compacted under it, and closed, ends with the errors the contract names.
+// The watch of a real store ends with the documented errors when the store is compacted or closed.
 func TestWatchErrors(t *testing.T) {
 	f := setup(t, nil)
 	f.create("a")

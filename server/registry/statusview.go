@@ -11,17 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// StatusView is a registry's objects as the status subresource shows them: reads are those of the object, and
-// updates change nothing but the status. It implements Records and RecordUpdater; all methods may be called
-// concurrently.
+// StatusView serves the objects of a registry as the status subresource. Reads return the object, and updates change only the
+// status. It implements Records and RecordUpdater. All methods may be called concurrently.
 type StatusView struct {
 	registry *Registry
 }
 
-// HasStatus reports whether the kind has a status that its users do not write: whether Status works.
+// HasStatus reports whether the kind has a status that users do not write, so that Status returns no error.
 func (r *Registry) HasStatus() bool { return r.shape.hasStatus() }
 
-// Status returns the status subresource. A kind without a status has none: that is an error.
+// Status returns the status subresource. It returns an error if the kind has no status.
 func (r *Registry) Status() (*StatusView, error) {
 	if !r.shape.hasStatus() {
 		return nil, fmt.Errorf("registry of %s: the kind has no status", r.kind.GVK)
@@ -44,7 +43,8 @@ func (v *StatusView) DecodeRecords(ctx context.Context, records []storage.Record
 	return v.registry.DecodeRecords(ctx, records, gv)
 }
 
-// ResetFields implements FieldResetter: all but the status, and the metadata if the strategy says StatusMetadata.
+// ResetFields implements FieldResetter. It returns all fields except the status, and except the metadata if the strategy has
+// StatusMetadata.
 func (v *StatusView) ResetFields(k *runtime.Kind) [][]string {
 	var reset [][]string
 	if !v.registry.strategy.statusMetadata {
@@ -56,9 +56,9 @@ func (v *StatusView) ResetFields(k *runtime.Kind) [][]string {
 	return reset
 }
 
-// UpdateRecord implements RecordUpdater. Of what update returns only the status and metadata.managedFields count (and
-// the metadata that a strategy with StatusMetadata lets in), and uid and resourceVersion as preconditions. The
-// generation stays, and nothing is ever created.
+// UpdateRecord implements RecordUpdater. Of the result of update, it uses only the status and metadata.managedFields, the
+// metadata that a strategy with StatusMetadata allows, and uid and resourceVersion as preconditions. It does not change the
+// generation, and never creates an object.
 func (v *StatusView) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	r := v.registry
 	return r.update(call, name, update, opts, endpoint{
@@ -70,7 +70,7 @@ func (v *StatusView) UpdateRecord(call *Call, name string, update ObjectUpdate, 
 	})
 }
 
-// settleStatus returns the stored object with the new status, and with the record of who manages it.
+// settleStatus returns the stored object with the new status and its managedFields.
 func (r *Registry) settleStatus(obj, old runtime.Object) runtime.Object {
 	out := old.DeepCopyObject()
 	r.shape.takeStatus(out, obj)

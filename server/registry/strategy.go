@@ -6,80 +6,87 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Strategy is what makes a kind different from others. Every field may be nil, and the zero Strategy is a kind
-// whose every well-formed object is valid. The functions are called concurrently. They get objects in the hub
-// version, of their own to change only where it says so; old is never to be changed.
+// Strategy has the rules of one kind. Every field may be zero. The zero Strategy accepts every well-formed object. The functions
+// are called concurrently, with objects in the hub version. A function may change an object only if its comment says so. It must
+// never change old.
 //
-// Before a function is called the registry has applied the rules for all kinds: on create the status is dropped
-// and generation is 1; on update through the main endpoint the status is the old one and generation grows with
-// every change outside metadata and status; on update through /status everything but the status is the old.
+// The registry applies the rules for all kinds before it calls a function. On create, the status is cleared and the generation is
+// 1. On an update of the object, the status is the old one. On an update through /status, everything except the status is the old.
+// Only the generation of an updated object is set later: after PrepareForUpdate, it increases with every change outside of
+// metadata and status.
 type Strategy[T runtime.Object] struct {
-	// PrepareForCreate completes a new object in place, before validation.
+	// PrepareForCreate may change a new object in place, before validation.
 	PrepareForCreate func(call *Call, obj T)
-	// PrepareForUpdate completes the new state in place, before validation.
+	// PrepareForUpdate may change the new state in place, before validation.
 	PrepareForUpdate func(call *Call, obj, old T)
-	// PrepareForStatusUpdate is PrepareForUpdate for /status.
+	// PrepareForStatusUpdate is PrepareForUpdate for updates through /status.
 	PrepareForStatusUpdate func(call *Call, obj, old T)
 
-	// Validate finds what is wrong with a new object, beyond what its struct tags say (package constraint); the paths
-	// begin at the object ("spec.size"). It is also called on updates when ValidateUpdate is nil.
+	// Validate returns the errors of a new object. Struct tags (package constraint) are checked in addition. The paths of errors
+	// begin at the object ("spec.size"). If ValidateUpdate is nil, Validate is also called on updates.
 	Validate func(call *Call, obj T) field.ErrorList
-	// ValidateUpdate finds what is wrong with a change; call Validate from it if that should hold too.
+	// ValidateUpdate returns the errors of a change. It should call Validate if the rules of Validate apply to updates, too.
 	ValidateUpdate func(call *Call, obj, old T) field.ErrorList
-	// ValidateStatusUpdate is ValidateUpdate for /status.
+	// ValidateStatusUpdate is ValidateUpdate for updates through /status.
 	ValidateStatusUpdate func(call *Call, obj, old T) field.ErrorList
 
-	// WarnOnCreate and WarnOnUpdate return texts for Warning headers.
+	// WarnOnCreate returns texts for Warning headers of a create.
 	WarnOnCreate func(call *Call, obj T) []string
+	// WarnOnUpdate returns texts for Warning headers of an update.
 	WarnOnUpdate func(call *Call, obj, old T) []string
 
-	// Canonicalize brings a valid object into its normal form, in place, before it is stored.
+	// Canonicalize changes a valid object to its normal form, in place, before it is stored.
 	Canonicalize func(obj T)
 
-	// ValidateName finds what is wrong with a name, or with a generateName prefix; nil asks for a DNS-1123
-	// subdomain. k8s.io/apimachinery/pkg/api/validation has others.
+	// ValidateName returns the errors of a name, or of a generateName prefix if prefix is true. nil requires a DNS-1123
+	// subdomain. k8s.io/apimachinery/pkg/api/validation has other functions.
 	ValidateName func(name string, prefix bool) []string
 
-	// GracefulDelete is asked when an object is to be deleted and may set options.GracePeriodSeconds; true marks
-	// the object for deletion after that many seconds instead of deleting it. nil deletes at once.
+	// GracefulDelete is called when an object is to be deleted. If it returns true, the object is marked for deletion after
+	// options.GracePeriodSeconds, which the function may set and which must then not be nil. The object is only deleted at once if
+	// the period is 0 and nothing keeps the object. If GracefulDelete is nil or returns false, there is no grace period.
 	GracefulDelete func(call *Call, obj T, options *metav1.DeleteOptions) bool
 
-	// Terminate marks an object for deletion in a way of its kind, in place, as namespaces do, which are never gone at once.
-	// It is called by every DELETE, after preconditions and admission. true: that is all, and the object is stored as it is
-	// now, if it has changed; false: the usual DELETE goes on. now is the time for a deletionTimestamp.
+	// Terminate marks an object for deletion in place, in a way that is specific to the kind. Namespaces need that, because they
+	// are never deleted at once. Each DELETE calls it, after preconditions and admission. If it returns true, the object is stored,
+	// if it has changed, and the DELETE is complete. If it returns false, the usual DELETE follows. now is the time for a
+	// deletionTimestamp.
 	Terminate func(call *Call, obj T, now metav1.Time) bool
-	// Finalizing reports whether something of the kind's own keeps an object, as metadata.finalizers do: spec.finalizers
-	// of a namespace. An object that is marked for deletion goes with the update after which nothing keeps it.
+	// Finalizing reports whether a field of the kind keeps an object from being deleted, as metadata.finalizers do.
+	// spec.finalizers of a namespace is an example. An object that is marked for deletion is deleted by the update after which
+	// nothing keeps it.
 	Finalizing func(obj T) bool
 
-	// ResetFields are fields that PrepareForUpdate sets back to what they were, as dotted paths of JSON names
-	// of the hub ("spec.nodeName", without a leading dot): whoever applies them does not manage them. Other versions have
-	// them at the same paths, or where their renamed fields say. The status is always one of them where there is a /status.
+	// ResetFields are the fields that PrepareForUpdate sets back to their old values. They are dotted paths of JSON names of the
+	// hub, without a leading dot ("spec.nodeName"). A client that applies such a field does not become its manager. In other
+	// versions, the fields are at the same paths, or at those of their renamed fields. If the kind has a /status, the status is
+	// always one of them.
 	ResetFields []string
-	// Ratcheting leaves errors out that Validate, ValidateUpdate and ValidateStatusUpdate report on an update about
-	// values the update did not change, so that rules can become stricter while objects are stored: see [Ratchet].
-	// The rules in struct tags (package constraint) always do that.
+	// Ratcheting ignores errors of Validate, ValidateUpdate and ValidateStatusUpdate about values that the update did not change.
+	// So rules can become stricter while objects are stored: see [Ratchet]. Struct tags (package constraint) are always checked
+	// like this.
 	Ratcheting bool
-	// StatusMetadata has an update of the status write labels, annotations, finalizers and owners too, as that of a
-	// namespace does in kube-apiserver.
+	// StatusMetadata makes an update of the status write labels, annotations, finalizers and owner references, too, as for
+	// namespaces in kube-apiserver.
 	StatusMetadata bool
-	// PlainFinalizers takes new finalizers without a domain, without refusing them or a warning, as kube-apiserver does
-	// for kinds such as leases.
+	// PlainFinalizers accepts new finalizers without a domain, without an error or a warning, as kube-apiserver does for kinds
+	// such as leases.
 	PlainFinalizers bool
-	// OwnScaleChecks says that Validate and its like judge what untyped objects have at the paths of their scale, by
-	// [CheckScale]: otherwise that is done before they are called.
+	// OwnScaleChecks says that Validate and the other functions check the values at the paths of the scale of untyped objects,
+	// with [CheckScale]. Otherwise the registry checks the values before it calls these functions.
 	OwnScaleChecks bool
-	// TerminateAlone says that Terminate is all that the first DELETE does: the policy of deletion that it names is not looked
-	// at, as that of a CustomResourceDefinition.
+	// TerminateAlone says that the first DELETE does nothing except call Terminate, if Terminate returns true. The propagation
+	// policy is then ignored, as for a CustomResourceDefinition.
 	TerminateAlone bool
-	// NoGeneration leaves metadata.generation alone, as kinds do that are plain data, without a desired state
-	// that a controller follows (a ConfigMap).
+	// NoGeneration does not set metadata.generation. It is for kinds of plain data without a desired state that a controller
+	// follows, such as a ConfigMap.
 	NoGeneration bool
-	// RequireResourceVersion refuses a PUT without metadata.resourceVersion (422), which otherwise overwrites
-	// whatever is stored. Kinds without a Go type always do, as custom resources do in kube-apiserver.
+	// RequireResourceVersion refuses a PUT without metadata.resourceVersion (422). Otherwise such a PUT overwrites the stored
+	// object. For kinds without a Go type it is always true, as for custom resources in kube-apiserver.
 	RequireResourceVersion bool
-	// CreateOnUpdate lets PUT create an object that does not exist, whatever resourceVersion it names; otherwise it is 404.
+	// CreateOnUpdate makes a PUT create an object that does not exist, even if the PUT has a resourceVersion. Otherwise the PUT
+	// ends with 404.
 	CreateOnUpdate bool
-	// ReturnDeleted makes DELETE answer with the deleted object instead of a Status.
+	// ReturnDeleted makes DELETE answer with the deleted object, instead of a Status.
 	ReturnDeleted bool
 }

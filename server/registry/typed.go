@@ -13,22 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Typed drives a registry with objects of its Go type, in process: the same rules, strategy and admission as
-// through HTTP, without the HTTP. Make one with [For]. The namespace of every method is "" for a cluster-scoped
-// kind. Objects that are passed in are copied, objects returned are the caller's own. Nobody becomes a manager of
-// fields here: metadata.managedFields stays as it is, unless the caller changes it. All methods may be called
-// concurrently; errors are the Registry's.
+// Typed calls a registry in process, with objects of the registry's Go type. The rules, the strategy and admission are the same
+// as over HTTP. Make one with [For]. All methods may be called concurrently. Errors are those of the Registry.
 //
-// Objects of a kind without a Go type are *unstructured.Unstructured; one that does not say which kind it is of is taken
-// for one of this. They may have any values that JSON can say, such as int.
+// The namespace of every method is "" for a cluster-scoped kind. Objects that are passed in are copied. The caller may change
+// objects that are returned. The methods do not track managers of fields: metadata.managedFields stays as it is, unless the
+// caller changes it.
+//
+// Objects of a kind without a Go type are *unstructured.Unstructured. An object without kind and apiVersion is accepted as one of
+// this kind. The objects may contain any values that can be written as JSON, such as int.
 type Typed[T runtime.Object] struct {
 	registry *Registry
 	user     *authn.User
 }
 
-// For returns the typed face of a registry, for calls that a user makes: admission and strategies see that user, who need
-// not be authorized. A program's own work is that of authn.System() or of an authn.ServiceAccount. T must be the Go type of
-// the registry's kind.
+// For returns a Typed for calls of a user. Admission and strategies see that user, but the user's permissions are not checked.
+// For the work of the program itself, user can be authn.System() or an authn.ServiceAccount. T must be the Go type of the
+// registry's kind.
 func For[T runtime.Object](r *Registry, user *authn.User) (*Typed[T], error) {
 	switch {
 	case r == nil:
@@ -42,18 +43,18 @@ func For[T runtime.Object](r *Registry, user *authn.User) (*Typed[T], error) {
 	return &Typed[T]{r, user}, nil
 }
 
-// call is the call of a method.
+// call returns the call of a method.
 func (t *Typed[T]) call(ctx context.Context, namespace string) *Call {
 	return NewCall(ctx, t.user, namespace)
 }
 
-// Get returns one object.
+// Get returns one object. It reads the latest state.
 func (t *Typed[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	return t.decode(t.registry.GetRecord(t.call(ctx, namespace), name, storage.Read{}))
 }
 
-// List returns the objects of a namespace, or of all with "", that the selector chooses; a nil selector chooses
-// all.
+// List returns the objects of a namespace, or of all namespaces if namespace is "", that the selector selects. A nil selector
+// selects all.
 func (t *Typed[T]) List(ctx context.Context, namespace string, selector labels.Selector) ([]T, error) {
 	page, err := t.registry.ListRecords(t.call(ctx, namespace), storage.ListOptions{Selection: storage.Selection{Labels: selector}})
 	if err != nil {
@@ -80,13 +81,13 @@ func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, erro
 	return t.decode(t.registry.CreateRecord(t.call(ctx, namespace), own, nil))
 }
 
-// Update replaces the object of the same name by obj: like a PUT, with a conflict when obj's resourceVersion is
-// not the stored one, and overwriting when it is "".
+// Update replaces the object of the same name by obj, like a PUT. It returns a conflict if obj has another resourceVersion than
+// the stored object. If the resourceVersion is "", obj overwrites the stored object.
 func (t *Typed[T]) Update(ctx context.Context, namespace string, obj T) (T, error) {
 	return t.replace(ctx, namespace, obj, t.registry, false)
 }
 
-// UpdateStatus replaces the status of the object of the same name, and nothing else.
+// UpdateStatus replaces the status of the object of the same name. It changes nothing else.
 func (t *Typed[T]) UpdateStatus(ctx context.Context, namespace string, obj T) (T, error) {
 	view, err := t.registry.Status()
 	if err != nil {
@@ -96,7 +97,7 @@ func (t *Typed[T]) UpdateStatus(ctx context.Context, namespace string, obj T) (T
 	return t.replace(ctx, namespace, obj, view, true)
 }
 
-// replace puts obj in the place of what is there; ownersStay says that its managedFields do not count.
+// replace replaces the stored object by obj. If ownersStay is true, the managedFields of obj are ignored.
 func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to RecordUpdater, ownersStay bool) (T, error) {
 	own, err := t.registry.copied(obj)
 	if err != nil {
@@ -119,12 +120,12 @@ func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to Reco
 	return t.decode(rec, err)
 }
 
-// Change updates an object from what it is now, again and again until nobody came between. An error of change
-// ends it and is returned; change may be called several times.
+// Change applies change to the current state of an object and stores the result. If another write comes between, Change starts
+// again, so change may be called several times. An error of change ends Change and is returned.
 func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change func(obj T) error) (T, error) {
 	patch := func(_ *Call, current runtime.Object) (runtime.Object, error) {
 		obj, ok := current.(T)
-		if !ok { // the kind creates on update, and there is no object
+		if !ok { // the kind creates objects on update, and the object does not exist
 			obj = t.registry.kind.New().(T)
 		}
 		if err := change(obj); err != nil {
@@ -136,8 +137,8 @@ func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change fu
 	return t.decode(rec, err)
 }
 
-// Delete deletes an object, or marks it for deletion while finalizers or a grace period keep it; opts may be nil.
-// It returns the object as it was last, and whether it is gone.
+// Delete deletes an object, or marks it for deletion while finalizers or a grace period keep it. opts may be nil. Delete returns
+// the last state of the object, and whether the object is gone. After a delete of an unreadable object, last is the zero value.
 func (t *Typed[T]) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (last T, gone bool, err error) {
 	rec, gone, err := t.registry.DeleteRecord(t.call(ctx, namespace), name, opts)
 	if err == nil && rec.Body.IsZero() {

@@ -12,7 +12,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// untypedShape is the shape of kinds without a Go type: what status is depends on its name alone.
+// untypedShape is the shape of kinds without a Go type. The field named status is the status.
 type untypedShape struct{ withStatus bool }
 
 func membersOf(obj runtime.Object) map[string]any {
@@ -47,7 +47,7 @@ func (s untypedShape) sameContent(a, b runtime.Object) bool {
 	return sameText(s.content(a), s.content(b))
 }
 
-// content is what sameContent compares.
+// content returns what sameContent compares.
 func (s untypedShape) content(obj runtime.Object) map[string]any {
 	out := make(map[string]any, len(membersOf(obj)))
 	for name, member := range membersOf(obj) {
@@ -60,8 +60,8 @@ func (s untypedShape) content(obj runtime.Object) map[string]any {
 	return out
 }
 
-// acceptKind gives an untyped object that says nothing of its kind the registry's, and refuses one of another kind: nothing
-// else would tell them apart.
+// acceptKind sets the registry's kind in an untyped object without kind and apiVersion. It returns an error for an object of
+// another kind: the Go type is the same for all kinds.
 func (r *Registry) acceptKind(obj runtime.Object) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -78,8 +78,8 @@ func (r *Registry) acceptKind(obj runtime.Object) error {
 	}
 }
 
-// copied returns a copy of an object of a caller in process. An untyped one may have values that are not those of decoded
-// JSON, and cannot be copied otherwise.
+// copied returns a copy of an object from a caller in process. An untyped object may contain values that decoded JSON does not
+// have, so it is copied through JSON.
 func (r *Registry) copied(obj runtime.Object) (runtime.Object, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u == nil {
@@ -99,7 +99,7 @@ func (r *Registry) copied(obj runtime.Object) (runtime.Object, error) {
 	return out, nil
 }
 
-// settled is copied for an object that nobody else has: a typed one is as it was.
+// settled is copied for an object that nothing else refers to. A typed object is returned without a copy.
 func (r *Registry) settled(obj runtime.Object) (runtime.Object, error) {
 	if u, ok := obj.(*unstructured.Unstructured); !ok || u == nil {
 		return obj, nil
@@ -107,7 +107,7 @@ func (r *Registry) settled(obj runtime.Object) (runtime.Object, error) {
 	return r.copied(obj)
 }
 
-// normalize is runtime.Normalize for what plug-ins and the strategy have made of an object.
+// normalize is runtime.Normalize for an object that plug-ins and the strategy have changed.
 func normalize(obj runtime.Object) error {
 	if err := runtime.Normalize(obj); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("after defaults, admission or a strategy: %w", err))
@@ -115,8 +115,8 @@ func normalize(obj runtime.Object) error {
 	return nil
 }
 
-// setDefaults sets defaults. Of a kind whose schemas say them they are those of the request's version, of which the object
-// still has all fields; those of the version that is stored are set when it is.
+// setDefaults sets defaults. If the kind has schemas with defaults, it sets those of the request's version, whose fields the
+// object still has. Those of the stored version are set when the object is stored.
 func (r *Registry) setDefaults(call *Call, obj runtime.Object) {
 	k := r.requestKind(call)
 	switch {
@@ -129,11 +129,11 @@ func (r *Registry) setDefaults(call *Call, obj runtime.Object) {
 	}
 }
 
-// setDefaultsIn sets defaults of a version whose fields are not those of the hub, where that has any to set. What cannot be
-// shown in that version has none of them.
+// setDefaultsIn sets the defaults of a version whose fields are different from the hub's. It does nothing if that version has no
+// defaults to set, or if the object cannot be converted to it.
 func (r *Registry) setDefaultsIn(call *Call, k *runtime.Kind, obj runtime.Object) {
 	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || runtime.Normalize(u) != nil { // the caller tells of it
+	if !ok || runtime.Normalize(u) != nil { // the caller reports the error
 		return
 	}
 	before, err := call.InVersion(r.scheme, u, k.GVK.GroupVersion())
@@ -149,8 +149,8 @@ func (r *Registry) setDefaultsIn(call *Call, k *runtime.Kind, obj runtime.Object
 	}
 }
 
-// sameContent is that of the shape. Where versions have schemas, what the version of the request does not have is not
-// compared: the request loses it, and cannot have meant to change it.
+// sameContent is sameContent of the shape. If the kind has schemas, fields that the request's version does not have are not
+// compared: the request loses them, without meaning to change them.
 func (r *Registry) sameContent(call *Call, obj, old runtime.Object) bool {
 	if r.shape.sameContent(obj, old) {
 		return true

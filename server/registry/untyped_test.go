@@ -51,7 +51,7 @@ func newGadget(members map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// What the status is, and what raises the generation.
+// Tests which field is the status, and which changes increase the generation.
 func TestUntypedShape(t *testing.T) {
 	for _, noStatus := range []bool{false, true} {
 		r, err := untypedRegistry(t, func(o *registry.Options) { o.NoStatus = noStatus })
@@ -118,7 +118,7 @@ func TestUntypedNeedsAResourceVersion(t *testing.T) {
 	}
 }
 
-// Without Options.Scale nothing checks what is at the paths.
+// Without Options.Scale, the values at the paths are not checked.
 func TestUntypedScaleOfWhatIsNoInteger(t *testing.T) {
 	paths := registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".status.selector"}
 	for _, checked := range []bool{false, true} {

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// untypedScale checks what untyped objects have at the paths of their scale, where a Go type would have the field.
-// kube-apiserver does so for custom resources. The zero untypedScale checks nothing.
+// untypedScale checks the values of untyped objects at the paths of their scale. For typed objects, the Go type ensures the same.
+// kube-apiserver does this for custom resources. The zero untypedScale checks nothing.
 type untypedScale struct {
 	paths                                  Scale
 	specReplicas, statusReplicas, selector fieldPath
 }
 
-// CheckScale returns what is wrong with what an untyped object has at the paths of a scale; statusOnly leaves out what a
-// change of the status cannot have changed. s may be nil.
+// CheckScale returns the errors of the values of an untyped object at the paths of a scale. If statusOnly is true, values that a
+// change of the status cannot change are not checked. s may be nil.
 func CheckScale(obj *unstructured.Unstructured, s *Scale, statusOnly bool) field.ErrorList {
 	if s == nil {
 		return nil
@@ -30,7 +30,7 @@ func CheckScale(obj *unstructured.Unstructured, s *Scale, statusOnly bool) field
 	return u.validate(obj, statusOnly)
 }
 
-// checkScale is CheckScale for the registry's own scale, unless the strategy sees to it.
+// checkScale is CheckScale for the registry's own scale. It does nothing if the strategy has OwnScaleChecks.
 func (r *Registry) checkScale(call *Call, obj runtime.Object, statusOnly bool) field.ErrorList {
 	if r.strategy.ownScaleChecks || !r.scale.checks() {
 		return nil
@@ -44,7 +44,7 @@ func (r *Registry) checkScale(call *Call, obj runtime.Object, statusOnly bool) f
 	return r.scale.validate(obj, statusOnly)
 }
 
-// newUntypedScale refuses paths that are none. Of kinds with a Go type it checks nothing.
+// newUntypedScale returns an error for invalid paths. For a kind with a Go type, it returns the zero value, which checks nothing.
 func newUntypedScale(k *runtime.Kind, s *Scale) (untypedScale, error) {
 	if s == nil || !k.Untyped() {
 		return untypedScale{}, nil
@@ -69,7 +69,8 @@ func untypedScaleAt(s Scale) (u untypedScale, err error) {
 
 func (u untypedScale) checks() bool { return u.specReplicas.names != nil }
 
-// validate returns what is wrong with an object; statusOnly leaves out what a change of the status cannot have changed.
+// validate returns the errors of an object. If statusOnly is true, values that a change of the status cannot change are not
+// checked.
 func (u untypedScale) validate(obj runtime.Object, statusOnly bool) field.ErrorList {
 	if !u.checks() {
 		return nil

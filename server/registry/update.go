@@ -20,37 +20,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// errModified is the reason of an optimistic lock that failed.
+// errModified is the reason of a conflict of resourceVersions.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// createAttempts bounds an update that creates, against others that delete and create the same object.
+// createAttempts is how often an update that creates is tried, while other requests delete and create the same object.
 const createAttempts = 8
 
-// endpoint is what one way to update an object does differently. The functions get the new state and the stored
-// one, and change only the new.
+// endpoint has the differences between the ways to update an object. The functions receive the new and the stored state, and
+// change only the new state.
 type endpoint struct {
 	subresource string
-	// kind is what admission is shown: it and subject say how.
+	// kind is the kind of the admission request: that of the result of subject.
 	kind schema.GroupVersionKind
-	// subject makes what the validators are shown of an object; nil: the object.
+	// subject returns the object that the validators receive; nil means the object itself.
 	subject func(obj runtime.Object) (runtime.Object, error)
-	// change makes the new state and asks the mutators of req; nil: the caller's update function makes it, of the object.
+	// change makes the new state and calls the mutators with req; nil means the caller's update function makes it from the
+	// object.
 	change func(call *Call, req *admission.Request, obj runtime.Object) (runtime.Object, error)
-	// settle returns the new state without the changes this endpoint does not make; the next three are the
-	// strategy's.
+	// settle returns the new state without the changes that this endpoint does not make. The next three functions are those of
+	// the strategy.
 	settle   func(obj, old runtime.Object) runtime.Object
 	prepare  func(call *Call, obj, old runtime.Object)
 	validate func(call *Call, obj, old runtime.Object) field.ErrorList
 	warn     func(call *Call, obj, old runtime.Object) []string
-	// generation says that a change of content counts.
+	// generation says that a change of content increases the generation.
 	generation bool
-	// admitted says that admission has judged the request already.
+	// admitted says that admission has reviewed the request already.
 	admitted bool
-	// creates says that an object which is missing may be created.
+	// creates says that a missing object is created.
 	creates bool
 }
 
-// main is the endpoint of the object itself.
+// main returns the endpoint of the object itself.
 func (r *Registry) main() endpoint {
 	e := endpoint{
 		kind:       r.kind.GVK,
@@ -67,14 +68,14 @@ func (r *Registry) main() endpoint {
 	return e
 }
 
-// settleMain gives the new state the stored status.
+// settleMain copies the stored status to the new state.
 func (r *Registry) settleMain(obj, old runtime.Object) runtime.Object {
 	r.shape.takeStatus(obj, old)
 	return obj
 }
 
-// UpdateRecord implements RecordUpdater. update sees every state the object has until the write succeeds; what it
-// returns with the resourceVersion of an older state is a conflict, and without one overwrites.
+// UpdateRecord implements RecordUpdater. It calls update again with the new state each time another write comes first. A result
+// of update with an older resourceVersion is a conflict. A result without a resourceVersion overwrites the stored object.
 func (r *Registry) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	e := r.main()
 	e.creates = e.creates || call != nil && call.CreateOnUpdate
@@ -117,7 +118,7 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 	return storage.Record{}, false, last
 }
 
-// createMissing makes the object that an update found missing.
+// createMissing creates the object that an update did not find.
 func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, error) {
 	obj, err := update(call, nil)
 	if err != nil {
@@ -130,7 +131,7 @@ func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, o
 	if uid := m.GetUID(); uid != "" {
 		return storage.Record{}, r.uidConflict(call, name, string(uid), "")
 	}
-	m.SetResourceVersion("") // no state to compare with
+	m.SetResourceVersion("") // there is no state to compare with
 	switch got := m.GetName(); got {
 	case "":
 		m.SetName(name)
@@ -141,7 +142,7 @@ func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, o
 	return r.CreateRecord(call, obj, creating(opts))
 }
 
-// creating returns the options of an update as those of the create that it turns out to be.
+// creating returns the options of an update as options of a create.
 func creating(o *metav1.UpdateOptions) *metav1.CreateOptions {
 	return &metav1.CreateOptions{
 		TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: metav1.SchemeGroupVersion.String()},
@@ -149,7 +150,7 @@ func creating(o *metav1.UpdateOptions) *metav1.CreateOptions {
 	}
 }
 
-// change is one update under way. Its fields below opts are those of the last call of apply.
+// change is one running update. The fields after opts are set by the last call of apply.
 type change struct {
 	registry *Registry
 	endpoint endpoint
@@ -160,7 +161,7 @@ type change struct {
 
 	attempt
 	warnings []string
-	final    *storage.Record // what to answer when the update deleted the object
+	final    *storage.Record // the record to return if the update deleted the object
 }
 
 // apply is the storage.ChangeFunc of an update.
@@ -205,8 +206,8 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		}
 		c.warn(dedupOwners(m, afterMutation))
 	}
-	if c.endpoint.change == nil || r.kind.Schema == nil { // a scale sets the replicas of a custom resource, and nothing else
-		r.setDefaults(call, obj) // of what a caller in process or a mutator left out
+	if c.endpoint.change == nil || r.kind.Schema == nil { // a scale changes only the replicas of a custom resource
+		r.setDefaults(call, obj) // for fields that a caller in process or a mutator left out
 	}
 	if err := normalize(obj); err != nil {
 		return storage.Outcome{}, err
@@ -235,7 +236,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 
 func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }
 
-// preconditions compares the identity and version the request knows with those stored.
+// preconditions compares the uid and resourceVersion of the request with the stored ones.
 func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	r := c.registry
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
@@ -260,7 +261,7 @@ func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	return nil
 }
 
-// uidConflict is worded as kube-apiserver's storage does, the key with its usual prefix included.
+// uidConflict returns the error of kube-apiserver's storage, with the usual prefix of its keys.
 func (r *Registry) uidConflict(call *Call, name, want, got string) error {
 	key := "/registry/" + r.resource.Resource
 	if group := r.kind.GVK.Group; group != "" {
@@ -274,7 +275,7 @@ func (r *Registry) uidConflict(call *Call, name, want, got string) error {
 		key, name, want, got))
 }
 
-// complete gives the new state what the request cannot change, and what changes with it.
+// complete copies the fields that the request cannot change to the new state, and sets the generation.
 func (c *change) complete(call *Call, obj, old runtime.Object, m, was metav1.Object) error {
 	keepManagedFields(m, was)
 	keepSystem(m, was)
@@ -290,8 +291,8 @@ func (c *change) complete(call *Call, obj, old runtime.Object, m, was metav1.Obj
 	return nil
 }
 
-// keepSystem gives the new state the metadata that only the server writes. A deletionTimestamp cannot be taken
-// back; to set one is refused by validation, as the field is immutable.
+// keepSystem copies the metadata that only the server writes to the new state. A deletionTimestamp cannot be removed. Validation
+// refuses a new one, because the field is immutable.
 func keepSystem(m, was metav1.Object) {
 	m.SetResourceVersion(was.GetResourceVersion())
 	m.SetGeneration(was.GetGeneration())
@@ -306,7 +307,7 @@ func keepSystem(m, was metav1.Object) {
 	}
 }
 
-// judge validates the new state, brings it into its normal form and asks the validators.
+// judge validates the new state, changes it to its normal form and calls the validators.
 func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
 	r := c.registry
 	m, err := r.accept(obj)
@@ -362,7 +363,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	return r.validateAdmission(call, req, c.name, obj, old)
 }
 
-// finished reports whether nothing keeps an object that was marked for deletion any longer.
+// finished reports whether nothing keeps an object that was marked for deletion.
 func finished(m, was metav1.Object) bool {
 	if len(m.GetFinalizers()) > 0 || was.GetDeletionTimestamp() == nil {
 		return false
@@ -371,7 +372,7 @@ func finished(m, was metav1.Object) bool {
 	return grace == nil || *grace == 0
 }
 
-// remove deletes the object, and remembers its new state as the answer: it was never stored.
+// remove deletes the object, and keeps its new state for the answer, because that state is never stored.
 func (c *change) remove(obj runtime.Object, m metav1.Object, rec storage.Record) (storage.Outcome, error) {
 	doc, err := codec.EncodeDocument(obj, c.registry.kind.GVK)
 	if err != nil {

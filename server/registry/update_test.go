@@ -195,7 +195,7 @@ func TestUpdateOrder(t *testing.T) {
 			PrepareForUpdate: func(_ *registry.Call, w, old *Widget) {
 				did("prepare")
 				equal(t, "status in prepare", w.Status.Seen["a"], "b")
-				w.Status.Seen["a"] = "mine" // its own, not old's
+				w.Status.Seen["a"] = "mine" // old's map is not changed
 				equal(t, "old status", old.Status.Seen["a"], "b")
 				w.Status.Seen["a"] = "b"
 			},
@@ -258,7 +258,7 @@ func TestUpdateErrorsPassThrough(t *testing.T) {
 	wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: got a <nil> for ...")
 }
 
-// A request that has no resourceVersion of its own is applied again to what came between; one that has is not.
+// An update without a resourceVersion is repeated after another write. An update with one is not.
 func TestUpdateRetries(t *testing.T) {
 	f := setup(t, nil)
 	f.create("a")
@@ -306,8 +306,8 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 	equal(t, "generation", got.Generation, 1+workers*each)
 }
 
-// An update that creates what is missing does so for its own object: those that admission or a strategy makes with its
-// context do not.
+// An update with CreateOnUpdate creates its own object only. Updates of other objects, which admission or a strategy makes with
+// its context, do not create objects.
 func TestCreateOnUpdateIsForOneUpdate(t *testing.T) {
 	var f *fixture
 	var other error

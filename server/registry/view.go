@@ -10,28 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// View is a registry's objects as a subresource of the program's own shows them: reads are those of the object, and updates
-// go by a strategy of their own. It implements Records and RecordUpdater, and so can be the Storage of a subresource; a Storage
-// that shows objects of another kind, such as an Eviction, makes its changes by one. All methods may be called concurrently.
+// View serves the objects of a registry as a subresource with rules of the program. Reads return the object. Updates use a
+// strategy of the View. A View implements Records and RecordUpdater, so it can be the Storage of a subresource. The Storage of a
+// subresource with another kind, such as an Eviction, can call a View to make its changes. All methods may be called
+// concurrently.
 type View struct {
 	registry *Registry
 	name     string
 	opts     ViewOptions
 }
 
-// ViewOptions refines a View. The zero ViewOptions lets an update change everything that an update of the object may, the
-// status included, and asks admission.
+// ViewOptions are the options of a View. With the zero ViewOptions, an update can change everything that an update of the object
+// can, and the status, and admission reviews it.
 type ViewOptions struct {
-	// Strategy has the rules of updates: PrepareForUpdate, which puts back what the subresource does not change, and
-	// ValidateUpdate, WarnOnUpdate and ResetFields. Its other fields mean nothing: they are those of the kind.
+	// Strategy has the rules of updates: PrepareForUpdate, which restores what the subresource does not change, and
+	// ValidateUpdate, WarnOnUpdate and ResetFields. The other fields are ignored: those of the kind's strategy are used.
 	Strategy Erased
-	// Admitted says that admission has judged the request before the View is called, as it has what is asked of a Creater or
-	// an Updater that is the Storage of a subresource. Such a Storage has the View in a field: the View itself, and what embeds
-	// it, is asked for records, which admission does not judge, and is refused as a Storage.
+	// Admitted says that admission has reviewed the request before the View is called. That is so if a Creater or Updater that is
+	// the Storage of a subresource calls the View. Such a Storage must have the View in a field, and not embed it. If the View
+	// itself is the Storage, or is embedded in it, handlers call it for records, and do not call admission before. Therefore such a
+	// Storage is refused if Admitted is set.
 	Admitted bool
 }
 
-// View returns the subresource of that name. It refuses a strategy for another Go type.
+// View returns a view for the subresource of that name. It returns an error if the name is "", or if the strategy is for another
+// Go type.
 func (r *Registry) View(name string, o ViewOptions) (*View, error) {
 	if name == "" {
 		return nil, fmt.Errorf("registry of %s: a view needs the name of its subresource", r.kind.GVK)
@@ -42,7 +45,7 @@ func (r *Registry) View(name string, o ViewOptions) (*View, error) {
 	return &View{r, name, o}, nil
 }
 
-// Admitted reports whether admission has to judge a request before the View is called: see ViewOptions.
+// Admitted reports whether admission must review a request before the View is called: see ViewOptions.
 func (v *View) Admitted() bool { return v != nil && v.opts.Admitted }
 
 // GetRecord implements Records.
@@ -58,12 +61,12 @@ func (v *View) DecodeRecords(ctx context.Context, records []storage.Record, gv s
 	return v.registry.DecodeRecords(ctx, records, gv)
 }
 
-// ResetFields implements FieldResetter with those of the strategy.
+// ResetFields implements FieldResetter. It returns the ResetFields of the view's strategy.
 func (v *View) ResetFields(k *runtime.Kind) [][]string {
 	return resetPaths(k, v.opts.Strategy.resetFields)
 }
 
-// UpdateRecord implements RecordUpdater. The generation stays, and nothing is ever created.
+// UpdateRecord implements RecordUpdater. It does not change the generation, and never creates an object.
 func (v *View) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	r, s := v.registry, v.opts.Strategy
 	return r.update(call, name, update, opts, endpoint{
@@ -77,7 +80,7 @@ func (v *View) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *
 	})
 }
 
-// DeleteRecord deletes the object by the rules of its kind, as an eviction does.
+// DeleteRecord deletes the object with the rules of its kind, for example for an eviction. See [Registry.DeleteRecord].
 func (v *View) DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (storage.Record, bool, error) {
 	return v.registry.deleteRecord(call, name, opts, v.opts.Admitted)
 }

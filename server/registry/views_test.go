@@ -30,7 +30,7 @@ var (
 	_ registry.Updater         = (*registry.ScaleView)(nil)
 )
 
-// putOf replaces whatever is there by obj.
+// putOf returns an update function that replaces the object by obj.
 func putOf(obj runtime.Object) registry.ObjectUpdate {
 	return func(*registry.Call, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
 }
@@ -85,7 +85,7 @@ func TestStatusView(t *testing.T) {
 	equal(t, "read", obj.(*Widget).Status.Ready, true)
 }
 
-// Plain has no status and keeps its content outside a spec.
+// Plain has no status, and its content is not in a spec.
 type Plain struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

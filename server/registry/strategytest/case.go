@@ -14,60 +14,111 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Case is one row of a table: what is stored, one request, and what becomes of it. Objects but Others are of any version of one
-// stored kind, known by their Go type, or by apiVersion and kind where they have none. They are not changed.
+// Case is one row of a table: a stored object, one request, and the expected result. The objects of a case, except Others, are of
+// any versions of one stored kind. The kind is that of the Go type or, for untyped objects, that of apiVersion and kind. The
+// objects are not changed.
+//
+// # Objects
+//
+// Objects are sent and read as JSON, as clients do: a field that JSON leaves out does not exist. An object with neither a name
+// nor a generateName gets the name of Old, or else "example". An object without a namespace gets the namespace of Old, or else
+// "default", if the kind has namespaces.
+//
+// A request with the resourceVersion that the case gives Old is about the stored state. A request with another resourceVersion is
+// about an older state, and ends with a conflict. A request without a resourceVersion is about any state. If an update needs a
+// resourceVersion (Strategy.RequireResourceVersion, and kinds without a Go type), set the same one in Old and Update, such as
+// "1".
+//
+// A strategy or an admission plug-in that reads other objects, with runtime.Read, finds Others and Old.
+//
+// # Versions
+//
+// The request is made in the version of its Go type. Old and Want may each be of another version. So a case can store an object
+// in v1, change it in v1beta1, and read it in v1. The warning about a deprecated version comes from package handlers, so it is
+// not one of the Warnings.
+//
+// # Want
+//
+// Want is compared with the stored object after the request, or with the last state of a deleted object, field by field as in
+// JSON. These fields are never compared, because a test cannot know them:
+//
+//	metadata.uid, resourceVersion, creationTimestamp, managedFields, selfLink
+//
+// These fields are compared only if Want has them:
+//
+//	metadata.name, generateName, namespace, generation, deletionGracePeriodSeconds
+//	metadata.deletionTimestamp of an object that is Gone
+//
+// Want gets no defaults: it must have the defaults that are expected. Values that a strategy generates can be listed in Ignore.
+// The clock always returns [Now], unless the Options have another one. A failure has a line for each difference:
+//
+//	the object differs:
+//		metadata.labels[example.com/team]: got nothing, want "a"
+//		spec.parts[1].size: got 3, want 4
+//
+// # Errors
+//
+// A request that is refused as invalid has an error for each field, in the format of kube-apiserver:
+//
+//	spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10
+//
+// Any other refusal is one error, with its reason and its message:
+//
+//	Conflict: Operation cannot be fulfilled on widgets.example.com "example": the object has been modified; ...
+//
+// An expected text matches an error if it is equal to the error, or to the beginning of the error before a colon and a space.
+// "spec.size", "spec.size: Invalid value" and "spec.size: Invalid value: 11" all match the first error. "spec" and "spec.size:
+// Inv" do not. "Conflict" matches the second error. Each text must match one error, and each error must be matched by one text:
+// two errors about one field need two texts. The order does not matter. Warnings are compared in the same way.
 type Case struct {
-	// Name is that of the subtest; it is required.
+	// Name is the name of the subtest; it is required.
 	Name string
 
-	// Old is what is stored before the request: just as it is, with its status, finalizers and deletionTimestamp, and
-	// whatever the kind's rules say of it now, as if an earlier release of the program had stored it. It gets defaults, as
-	// all that is read from a storage does, and the metadata that every stored object has: a uid, a creationTimestamp,
-	// generation 1. nil is nothing.
+	// Old is the object that is stored before the request. It is stored as it is, with its status, finalizers and
+	// deletionTimestamp, and without the kind's rules, as if an earlier release of the program had stored it. It gets defaults,
+	// like every object that is read from a storage, and the metadata of every stored object: a uid, a creationTimestamp and
+	// generation 1. nil is no object.
 	Old runtime.Object
 
-	// Others are stored besides, just as they are, for strategies and admission that read other objects (see runtime.Read): of
-	// any stored kinds of the Groups. Two of one kind have different names or namespaces.
+	// Others are stored in addition, as they are, for strategies and admission that read other objects (see runtime.Read). They
+	// may be of any stored kinds of the Groups. Two objects of one kind must have different names or namespaces.
 	Others []runtime.Object
 
-	// The request: one of these five. A request is made in the version of its object; Scale and Delete are made in the
-	// version of Old.
+	// The request: exactly one of these five fields. A request is made in the version of its object; Scale and Delete are made in
+	// the version of Old.
 
-	// Create is POSTed. There is no Old.
+	// Create is the object of a POST. Old must be nil.
 	Create runtime.Object
-	// Update is PUT in the place of Old; without Old, in the place of nothing.
+	// Update is the object of a PUT, which replaces Old. If Old is nil, the object does not exist.
 	Update runtime.Object
-	// Status is PUT to /status of Old.
+	// Status is the object of a PUT to /status of Old.
 	Status runtime.Object
-	// Scale is PUT to /scale of Old.
+	// Scale is the object of a PUT to /scale of Old.
 	Scale *autoscalingv1.Scale
-	// Delete DELETEs Old.
+	// Delete has the options of a DELETE of Old.
 	Delete *metav1.DeleteOptions
 
-	// User is who makes the request, for strategies and admission that look at that; nil is admin, of system:masters.
+	// User is the user of the request, for strategies and admission; nil is admin, of system:masters.
 	User *authn.User
 
-	// What becomes of it. A case that says nothing here wants the request to be accepted, without a warning.
+	// The expected result. By default, the request must be accepted without a warning.
 
-	// Want is what is stored afterwards, or of what is gone, what it was last; in whatever version of the kind the case
-	// wants to see it. An *autoscalingv1.Scale is what /scale shows afterwards. See the package documentation for what is
-	// compared. nil is whatever it becomes.
+	// Want is the stored object after the request, or the last state of a deleted object, in any version of the kind. An
+	// *autoscalingv1.Scale is compared with /scale after the request. nil is not compared. See Case for what is compared.
 	Want runtime.Object
-	// Ignore are paths of JSON names, such as "spec.token" or "metadata.annotations[example.com/stamp]", at and below which
-	// the object may differ from Want: for what no test can know. They go through the items of a list without a name of
-	// its own.
+	// Ignore has paths of JSON names, such as "spec.token" or "metadata.annotations[example.com/stamp]". The object may differ
+	// from Want at and below these paths. A path applies to each item of a list without a step of its own for the item.
 	Ignore []string
-	// Gone says that nothing is stored afterwards: the object was deleted, or lost the last finalizer that kept it.
-	// Without it there is an object afterwards.
+	// Gone says that nothing is stored after the request: the object was deleted, or lost its last finalizer. Otherwise an object
+	// must be stored.
 	Gone bool
-	// Errors are those by which the request is refused; each has to come, and no other. See the package documentation for
-	// how they are written.
+	// Errors are the errors of a request that is refused. Each must occur, and no other. See Case for their format.
 	Errors []string
-	// Warnings are the texts of the Warning headers; each has to come, and no other. They are compared as Errors are.
+	// Warnings are the texts of the Warning headers. Each must occur, and no other. They are compared as Errors are.
 	Warnings []string
 }
 
-// mistake says what is wrong with the case itself, as far as that can be seen without its kind; nil: nothing.
+// mistake returns the error of an invalid case, as far as the kind is not needed to find it, or nil.
 func (c *Case) mistake() error {
 	requests := 0
 	for _, there := range []bool{c.Create != nil, c.Update != nil, c.Status != nil, c.Scale != nil, c.Delete != nil} {
@@ -109,7 +160,7 @@ func (c *Case) mistake() error {
 	return c.sameObject()
 }
 
-// sameObject refuses a request that is about another object than Old.
+// sameObject returns an error if the request is about another object than Old.
 func (c *Case) sameObject() error {
 	obj := c.body()
 	if c.Old == nil || obj == nil {
@@ -132,7 +183,7 @@ func (c *Case) sameObject() error {
 	return nil
 }
 
-// body is the object of the request; nil: it has none of the kind.
+// body returns the object of the request, or nil if it has none.
 func (c *Case) body() runtime.Object {
 	for _, obj := range []runtime.Object{c.Create, c.Update, c.Status} {
 		if obj != nil {
@@ -145,7 +196,7 @@ func (c *Case) body() runtime.Object {
 	return nil
 }
 
-// version is the object whose version the request is made in.
+// version returns the object whose version the request is made in.
 func (c *Case) version() runtime.Object {
 	if obj := c.body(); obj != nil && c.Scale == nil {
 		return obj
@@ -153,7 +204,7 @@ func (c *Case) version() runtime.Object {
 	return c.Old
 }
 
-// Where an object is that does not say so itself.
+// The name and namespace of an object that does not have them.
 const (
 	defaultName      = "example"
 	defaultNamespace = "default"

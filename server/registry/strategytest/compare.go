@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// compare returns the differences of two objects of one version, a line each, as clients would see them in JSON.
+// compare returns the differences between two objects of one version as clients see them in JSON, one line for each difference.
 func compare(got, want runtime.Object, gvk schema.GroupVersionKind, ignore []string) ([]string, error) {
 	a, err := tree(got, gvk)
 	if err != nil {
@@ -33,7 +33,7 @@ func compare(got, want runtime.Object, gvk schema.GroupVersionKind, ignore []str
 	return r.lines, nil
 }
 
-// tree is an object as JSON has it.
+// tree returns an object as decoded JSON.
 func tree(obj runtime.Object, gvk schema.GroupVersionKind) (map[string]any, error) {
 	text, err := encoded(obj, gvk)
 	if err != nil {
@@ -45,8 +45,8 @@ func tree(obj runtime.Object, gvk schema.GroupVersionKind) (map[string]any, erro
 	return out, d.Decode(&out)
 }
 
-// forgetSystem takes out of both objects what only the server sets: what a test cannot know, and what the wanted object does
-// not have.
+// forgetSystem removes fields that only the server sets from both objects: those that a test cannot know, and those that the
+// expected object does not have.
 func forgetSystem(got, want map[string]any) {
 	a, b := metadataOf(got), metadataOf(want)
 	for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
@@ -62,7 +62,7 @@ func forgetSystem(got, want map[string]any) {
 	got["metadata"], want["metadata"] = a, b
 }
 
-// metadataOf returns the metadata of an object, which may have none.
+// metadataOf returns the metadata of an object, or an empty map if the object has none.
 func metadataOf(obj map[string]any) map[string]any {
 	if m, ok := obj["metadata"].(map[string]any); ok {
 		return m
@@ -70,7 +70,7 @@ func metadataOf(obj map[string]any) map[string]any {
 	return map[string]any{}
 }
 
-// stepsOf splits a path: "spec.parts.name" in its names, and "metadata.labels[a.b/c]" in metadata, labels and a.b/c.
+// stepsOf splits a path: "spec.parts.name" into its names, and "metadata.labels[a.b/c]" into metadata, labels and a.b/c.
 func stepsOf(path string) []string {
 	var steps []string
 	for path != "" {
@@ -88,11 +88,11 @@ func stepsOf(path string) []string {
 	return steps
 }
 
-// ignoredItem stands for an item of a list whose index is ignored.
+// ignoredItem replaces an item of a list whose index is ignored.
 const ignoredItem = "(ignored)"
 
-// forget removes what is at a path, and the objects that have nothing else. It reports whether v is an object without
-// members now.
+// forget removes the value at a path, and the objects that are empty without it. It reports whether v is an empty object
+// afterwards.
 func forget(v any, steps []string) (empty bool) {
 	switch at := v.(type) {
 	case map[string]any:
@@ -105,7 +105,7 @@ func forget(v any, steps []string) (empty bool) {
 			switch {
 			case i < 0 || i >= len(at):
 			case len(steps) == 1:
-				at[i] = ignoredItem // those after it stay where they are
+				at[i] = ignoredItem // the items after it keep their indexes
 			default:
 				forget(at[i], steps[1:])
 			}
@@ -145,8 +145,8 @@ func (r *reporter) Report(result cmp.Result) {
 	r.lines = append(r.lines, fmt.Sprintf("%s: got %s, want %s", r.where(), show(got), show(want)))
 }
 
-// where is the path as field errors have it, spec.parts[2].name or metadata.labels[a.b/c]. An item that only one of the
-// lists has is called by its index there, any other by that in the wanted list.
+// where returns the path in the format of field errors: spec.parts[2].name or metadata.labels[a.b/c]. The index of an item is
+// that in the expected list, or that in the other list if only that one has the item.
 func (r *reporter) where() string {
 	var b strings.Builder
 	for _, step := range r.path {
@@ -171,10 +171,10 @@ func (r *reporter) where() string {
 	return b.String()
 }
 
-// mostShown bounds how much of a value is shown, in bytes.
+// mostShown limits how much of a value is shown, in bytes.
 const mostShown = 400
 
-// shown is a value as JSON.
+// shown returns a value as JSON.
 func shown(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

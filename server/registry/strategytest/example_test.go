@@ -22,7 +22,7 @@ type (
 	Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 )
 
-// groups are what the program gives to server.Options, and the test to strategytest.
+// groups are used in server.Options by the program, and in strategytest by the test.
 func groups() []server.Group {
 	return []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Widget", server.KindOptions[*Widget]{Strategy: registry.Strategy[*Widget]{
@@ -36,7 +36,7 @@ func groups() []server.Group {
 	}}}}}
 }
 
-// A test of the program has this in a call of Run:
+// A test of the program calls Run like this:
 //
 //	func TestWidgets(t *testing.T) {
 //		strategytest.Run(t, server.Options{Groups: groups()}, []strategytest.Case{...})

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failing are cases that do not hold, and what is said of each.
+// failing are cases that fail, with the expected messages.
 func failing() []struct {
 	Case strategytest.Case
 	Says string
@@ -134,10 +134,10 @@ func TestCasesThatDoNotHold(t *testing.T) {
 	}
 }
 
-// Anchor is a kind that the tables do not have.
+// Anchor is a kind that is not in the Groups.
 type Anchor = runtime.Resource[struct{ Weight int }, struct{}]
 
-// mistaken are cases that are wrong themselves, and what is said of each.
+// mistaken are invalid cases, with the expected messages.
 func mistaken() []struct {
 	Case strategytest.Case
 	Says string
@@ -194,7 +194,7 @@ func TestCasesThatAreWrong(t *testing.T) {
 	}
 }
 
-// tableVariable makes a test binary run the table of TestTableChild.
+// tableVariable is the environment variable that makes a test binary run the table of TestTableChild.
 const tableVariable = "KEELSON_STRATEGYTEST_TABLE"
 
 func TestTableChild(t *testing.T) {
@@ -210,7 +210,7 @@ func TestTableChild(t *testing.T) {
 	})
 }
 
-// TestAFailingTable: each case that fails is told at the line of the table, and the others go on.
+// TestAFailingTable: each failing case is reported at its line of the table, and the other cases run.
 func TestAFailingTable(t *testing.T) {
 	t.Parallel()
 	c := exec.Command(os.Args[0], "-test.run=^TestTableChild$", "-test.v")

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// judge makes the request and says what came otherwise than the case wants it; nil: nothing.
+// judge makes the request and returns an error if the result differs from the case.
 func (t *trial) judge() error {
 	got := t.ask()
 	problems := []string{
@@ -31,7 +31,7 @@ func (t *trial) judge() error {
 	return errors.New(strings.Join(problems, "\n"))
 }
 
-// judgeObject looks at what an accepted request has left; "": it is as wanted.
+// judgeObject compares the state after an accepted request with the case. It returns "" if there is no difference.
 func (t *trial) judgeObject(last storage.Record) string {
 	obj, err := t.now(last)
 	switch {
@@ -59,7 +59,7 @@ func (t *trial) judgeObject(last storage.Record) string {
 	return "the object differs:\n\t" + strings.Join(lines, "\n\t")
 }
 
-// kept says what keeps an object.
+// kept returns a text that says what keeps an object.
 func kept(obj runtime.Object) string {
 	m, err := meta.Accessor(obj)
 	switch {
@@ -75,7 +75,7 @@ func kept(obj runtime.Object) string {
 	return "the kind's own Finalizing or Terminate keeps it"
 }
 
-// differences compares the object with Want, in the version of Want.
+// differences compares an object with Want, in the version of Want.
 func (t *trial) differences(obj runtime.Object) ([]string, error) {
 	if want, ok := t.Want.(*autoscalingv1.Scale); ok {
 		m, err := meta.Accessor(obj)
@@ -103,8 +103,8 @@ func (t *trial) differences(obj runtime.Object) ([]string, error) {
 	return compare(got, t.Want, k.GVK, ignore)
 }
 
-// texts are what an error says, as a case writes it: of an Invalid each of its field errors, of another refusal its reason
-// and message. nil has none.
+// texts returns the texts of an error, in the format of Case.Errors: for an Invalid, one text for each field error; for another
+// refusal, the reason and message. nil has no texts.
 func texts(err error) []string {
 	var status apierrors.APIStatus
 	switch {
@@ -129,7 +129,7 @@ func texts(err error) []string {
 	return []string{string(s.Reason) + ": " + s.Message}
 }
 
-// differing says which texts came and were not wanted, or were wanted and did not come; "": none.
+// differing describes the texts that are unexpected or missing. It returns "" if there are none.
 func differing(what string, got, want []string) string {
 	came, missing := unmatched(got, want)
 	if len(came)+len(missing) == 0 {
@@ -146,8 +146,9 @@ func differing(what string, got, want []string) string {
 	return b.String()
 }
 
-// unmatched pairs each wanted text with one that came, and returns those that are left, in their order. The longest wanted
-// texts choose first: what they fit, shorter ones may fit too, and not the other way round.
+// unmatched pairs each expected text with a text that occurred, and returns the texts that are left over, in their order. The
+// longest expected texts are paired first: a text that a longer one matches may also be matched by a shorter one, but not vice
+// versa.
 func unmatched(got, want []string) (came, missing []string) {
 	order := make([]int, len(want))
 	for i := range want {
@@ -176,7 +177,7 @@ func unmatched(got, want []string) (came, missing []string) {
 	return came, missing
 }
 
-// fits reports whether a text is the wanted one, or goes on after it with a colon.
+// fits reports whether a text is equal to want, or begins with want and a colon and a space.
 func fits(text, want string) bool {
 	rest, ok := strings.CutPrefix(text, want)
 	return ok && (rest == "" || strings.HasPrefix(rest, ": "))

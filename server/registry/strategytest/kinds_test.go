@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A Boat has something of all that a strategy can say.
+// Boat has a field for each rule that a strategy can have.
 type (
 	Boat     = runtime.Resource[BoatSpec, BoatStatus]
 	BoatSpec struct {
@@ -40,7 +40,7 @@ type (
 	}
 )
 
-// BoatV1beta1 calls the length size and writes it as a text.
+// BoatV1beta1 has the length in the field size, as a text.
 type (
 	BoatV1beta1     = runtime.Resource[BoatSpecV1beta1, BoatStatus]
 	BoatSpecV1beta1 struct {
@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// A Buoy is in no namespace, has no status and no generation.
+// Buoy is a cluster-scoped kind without a status and a generation.
 type (
 	Buoy     = runtime.Resource[BuoySpec, struct{}]
 	BuoySpec struct {
@@ -57,11 +57,11 @@ type (
 	}
 )
 
-// boats are the rules of a Boat.
+// boats returns the rules of a Boat.
 func boats() registry.Strategy[*Boat] {
 	return registry.Strategy[*Boat]{
 		PrepareForCreate: func(ctx *registry.Call, b *Boat) {
-			b.Spec.Launched = fmt.Sprint(rand.Int()) // what no test can know
+			b.Spec.Launched = fmt.Sprint(rand.Int()) // a value that a test cannot know
 			b.Spec.Owner = ctx.User.Name
 		},
 		PrepareForUpdate: func(_ *registry.Call, b, old *Boat) { b.Spec.Owner = old.Spec.Owner },
@@ -119,7 +119,7 @@ func boats() registry.Strategy[*Boat] {
 	}
 }
 
-// options are those of a program that serves boats and buoys.
+// options are the options of a program that serves boats and buoys.
 func options() server.Options {
 	return server.Options{
 		Groups: []server.Group{{
@@ -145,7 +145,7 @@ func options() server.Options {
 	}
 }
 
-// onlyCaptains lets nobody else delete.
+// onlyCaptains refuses deletions by the user "sailor".
 func onlyCaptains(_ context.Context, r *admission.Request) error {
 	if r.Operation == admission.Delete && r.User.Name == "sailor" {
 		return fmt.Errorf("a sailor deletes no %s", strings.ToLower(r.Kind.Kind))
@@ -153,7 +153,7 @@ func onlyCaptains(_ context.Context, r *admission.Request) error {
 	return nil
 }
 
-// restAnnotation keeps the spec of a Boat in v1beta1, which has no fields for most of it.
+// restAnnotation is the annotation with the spec of a Boat in v1beta1, which has no fields for most of it.
 const restAnnotation = "example.com/rest"
 
 func toV1(in *BoatV1beta1, out *Boat) error {

@@ -16,19 +16,19 @@ import (
 )
 
 type (
-	// Harbour is in no namespace, and has two versions.
+	// Harbour is cluster-scoped, and has two versions.
 	Harbour = runtime.Resource[struct {
 		Depth int32 `json:"depth"`
 	}, struct{}]
 	HarbourV1beta1 = runtime.Resource[struct {
 		Fathoms int32 `json:"fathoms"`
 	}, struct{}]
-	// Ferry has to fit its harbour.
+	// Ferry must fit its harbour.
 	Ferry = runtime.Resource[struct {
 		To      string `json:"to"`
 		Draught int32  `json:"draught,omitempty"`
 	}, struct{}]
-	// Tide is computed of the harbour of its name.
+	// Tide is computed from the harbour of the same name.
 	Tide = runtime.Resource[struct {
 		Height int32 `json:"height"`
 	}, struct{}]
@@ -46,7 +46,7 @@ func (tides) Get(call *registry.Call, name string, _ *metav1.GetOptions) (runtim
 	return t, nil
 }
 
-// fits is a rule of ferries that looks at harbours and tides.
+// fits is a rule of ferries that reads harbours and tides.
 func fits(call *registry.Call, f *Ferry) field.ErrorList {
 	to := field.NewPath("spec", "to")
 	h, err := runtime.Read[*Harbour](call).Get(call, "", f.Spec.To, runtime.Freshness{})
@@ -66,7 +66,7 @@ func fits(call *registry.Call, f *Ferry) field.ErrorList {
 	return nil
 }
 
-// oneFerry is a plug-in that lets a harbour have one ferry.
+// oneFerry is a plug-in that allows one ferry in each harbour.
 func oneFerry(ctx context.Context, r *admission.Request) error {
 	f, ok := r.Object().(*Ferry)
 	if !ok || r.Operation != admission.Create {
@@ -105,7 +105,7 @@ func harbours() server.Options {
 	}
 }
 
-// What a strategy, a plug-in and a Storage of the program's own read of other objects is what the case has.
+// A strategy, a plug-in and a Storage of the program read the other objects that the case has.
 func TestStrategiesReadOtherObjects(t *testing.T) {
 	t.Parallel()
 	harbour := func(name string) runtime.Object {

@@ -9,10 +9,11 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// Run checks cases about the kinds that a server with the Options o would store, each in a subtest of its name. Of o count
-// Groups, Scheme, Policy.Admission, Limits.MaxObjectBytes and Now; the rest may be left as the program has it, for nothing is
-// opened. Plug-ins that extensions would add are not asked: those that matter are listed in Policy.Admission. A Scheme is the
-// table's from then on. A case that is wrong in itself ends its subtest, which says what to do about it.
+// Run checks cases about the kinds that a server with the Options o would store, each in a subtest with the name of the case. Run
+// uses the fields Groups, Scheme, Policy.Admission, Limits.MaxObjectBytes and Now of o. The other fields may be set, but nothing
+// is opened for them. Plug-ins that extensions of the server add are not called: list those that matter in Policy.Admission. A
+// Scheme must not be used otherwise afterwards. If a case itself is invalid, its subtest ends with a message that says how to
+// correct it.
 func Run(t *testing.T, o server.Options, cases []Case) {
 	t.Helper()
 	c, err := New(o)
@@ -37,14 +38,13 @@ func Run(t *testing.T, o server.Options, cases []Case) {
 	}
 }
 
-// Checker checks cases one by one: for fuzz tests, benchmarks and other frames than Run. It keeps nothing between two
-// cases, and may be used concurrently.
+// Checker checks cases one by one, for fuzz tests and benchmarks. It keeps no state between cases, and may be used concurrently.
 type Checker struct {
 	kinds *server.Registries
 }
 
-// New returns a Checker of cases about the kinds that a server with the Options o would store; see Run. An error says what
-// is wrong with the kinds, as server.New does.
+// New returns a Checker of cases about the kinds that a server with the Options o would store; see Run. It returns the errors
+// that server.New returns for invalid kinds.
 func New(o server.Options) (*Checker, error) {
 	if o.Now == nil {
 		o.Now = Now
@@ -56,14 +56,14 @@ func New(o server.Options) (*Checker, error) {
 	return &Checker{kinds}, nil
 }
 
-// Check makes the request of a case in a storage of its own. An error says all that came otherwise than the case wants it,
-// or what is wrong with the case.
+// Check makes the request of a case in a new storage. The error has all differences between the result and the case, or says why
+// the case is invalid.
 func (c *Checker) Check(one Case) (err error) {
 	if err := one.mistake(); err != nil {
 		return &mistakeError{err}
 	}
 	t := &trial{Case: one, kinds: c.kinds, scheme: c.kinds.Scheme()}
-	ctx, cancel := context.WithCancel(context.Background()) // as that of a request, it ends with the answer
+	ctx, cancel := context.WithCancel(context.Background()) // like the context of a request, it ends when the request is answered
 	defer cancel()
 	if err := t.begin(ctx); err != nil {
 		return errors.Join(&mistakeError{err}, t.end())
@@ -71,7 +71,7 @@ func (c *Checker) Check(one Case) (err error) {
 	return errors.Join(t.judge(), t.end())
 }
 
-// mistakeError says what is wrong with a case itself.
+// mistakeError says why a case is invalid.
 type mistakeError struct{ why error }
 
 func (e *mistakeError) Error() string { return fmt.Sprintf("the case is wrong: %v", e.why) }

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// boat is a boat without a mistake and without a warning, and then changed.
+// boat returns a valid boat without a warning, changed by change.
 func boat(change ...func(*Boat)) *Boat {
 	b := &Boat{Spec: BoatSpec{Length: 10, Rig: "sloop", Sails: []Sail{{Name: "main", Area: 30}}}}
 	for _, f := range change {
@@ -49,7 +49,7 @@ func dying(seconds int64) func(*Boat) {
 
 func ptr[T any](v T) *T { return &v }
 
-// passing are cases that hold, a row or more for each thing that decides.
+// passing are cases that pass, one or more for each rule.
 func passing() []strategytest.Case {
 	launched := []string{"spec.launched"}
 	return []strategytest.Case{
@@ -138,7 +138,7 @@ func TestCasesThatHold(t *testing.T) {
 	strategytest.Run(t, options(), passing())
 }
 
-// TestNothingIsShared: cases may be checked by many at once, leave their objects alone, and hold again.
+// TestNothingIsShared: cases may be checked concurrently, do not change their objects, and pass again.
 func TestNothingIsShared(t *testing.T) {
 	t.Parallel()
 	c, err := strategytest.New(options())
@@ -158,7 +158,7 @@ func TestNothingIsShared(t *testing.T) {
 	}
 }
 
-// TestOptionsThatAreWrong: what a server would not serve is told as New of package server tells it.
+// TestOptionsThatAreWrong: options that a server would refuse have the errors of server.New.
 func TestOptionsThatAreWrong(t *testing.T) {
 	o := options()
 	o.Groups[0].Conversions = nil
@@ -168,7 +168,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestKindsOfAScheme: the Options' own Scheme counts, with the defaults and rules of its types.
+// TestKindsOfAScheme: a Scheme in the Options is used, with the defaults and rules of its types.
 func TestKindsOfAScheme(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -199,13 +199,13 @@ func TestKindsOfAScheme(t *testing.T) {
 	})
 }
 
-// TestKindsWithoutAGoType: their objects say of which kind they are.
+// TestKindsWithoutAGoType: the kind of an untyped object is that of its apiVersion and kind.
 func TestKindsWithoutAGoType(t *testing.T) {
 	t.Parallel()
 	kite := func(spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Kite", "spec": spec}}
 	}
-	known := func(spec map[string]any) *unstructured.Unstructured { // as an update of a custom resource has to be
+	known := func(spec map[string]any) *unstructured.Unstructured { // an update of a custom resource needs a resourceVersion
 		k := kite(spec)
 		k.SetResourceVersion("7")
 		return k
@@ -227,7 +227,7 @@ func TestKindsWithoutAGoType(t *testing.T) {
 	})
 }
 
-// TestRegistriesLeaveNothing: a list begins no cache that somebody would have to close.
+// TestRegistriesLeaveNothing: a list does not start a cache that would have to be closed.
 func TestRegistriesLeaveNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	kinds, err := server.NewRegistries(options())

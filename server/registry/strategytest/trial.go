@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// trial is one case under way.
+// trial is one running case.
 type trial struct {
 	Case
 	scheme *runtime.Scheme
@@ -36,12 +36,12 @@ type trial struct {
 	stored  *server.StoredKind
 	warned  *request.Warnings
 	call    *registry.Call
-	name    string // of the object; "" until it is created with a generateName
+	name    string // of the object; "" until an object with a generateName is created
 
-	storedVersion string // the resourceVersion that Old has got
+	storedVersion string // the resourceVersion that Old was stored with
 }
 
-// begin stores Old and Others and prepares the request. An error says what is wrong with the case.
+// begin stores Old and Others and prepares the request. It returns an error if the case is invalid.
 func (t *trial) begin(ctx context.Context) error {
 	var err error
 	if t.kind, err = t.kindOf(t.version()); err != nil {
@@ -70,7 +70,7 @@ func (t *trial) begin(ctx context.Context) error {
 	return t.place(ctx)
 }
 
-// end gives back what begin has taken.
+// end releases what begin has opened.
 func (t *trial) end() error {
 	if t.backend == nil {
 		return nil
@@ -78,7 +78,7 @@ func (t *trial) end() error {
 	return t.backend.Close()
 }
 
-// place finds out where the object is, makes the context of the request, and stores Old there.
+// place determines the name and namespace of the object, makes the call of the request, and stores Others and Old.
 func (t *trial) place(ctx context.Context) error {
 	t.name = defaultName
 	namespace := defaultNamespace
@@ -150,7 +150,7 @@ func (t *trial) storeOther(obj runtime.Object, number int) error {
 	return err
 }
 
-// describe says in a call what the case asks for.
+// describe sets the attributes of a call for the request of the case.
 func (t *trial) describe(c *registry.Call) {
 	gvk := t.kind.GVK
 	c.Verb, c.APIGroup, c.APIVersion = "update", gvk.Group, gvk.Version
@@ -167,7 +167,7 @@ func (t *trial) describe(c *registry.Call) {
 	}
 }
 
-// store stores an object past the rules of its kind; of those without a uid, number says which.
+// store stores an object without the rules of its kind. number makes the uid of an object without one unique.
 func (t *trial) store(obj runtime.Object, to *server.StoredKind, name, namespace string, number int) (storage.Record, error) {
 	k, err := t.kindOf(obj)
 	if err != nil {
@@ -197,10 +197,10 @@ func (t *trial) store(obj runtime.Object, to *server.StoredKind, name, namespace
 	return to.Objects.Create(t.call, key, obj, storage.WriteOptions{})
 }
 
-// kindOf returns the kind of an object, which is one of the table's.
+// kindOf returns the kind of an object. It must be a kind of the Groups.
 func (t *trial) kindOf(obj runtime.Object) (*runtime.Kind, error) {
 	k := t.scheme.KindOf(obj)
-	if k == nil { // one without a Go type of its own
+	if k == nil { // an object without a Go type of its own
 		k = t.scheme.Lookup(obj.GetObjectKind().GroupVersionKind())
 	}
 	if k == nil || reflect.TypeOf(obj) != reflect.PointerTo(k.Type) {
@@ -209,7 +209,7 @@ func (t *trial) kindOf(obj runtime.Object) (*runtime.Kind, error) {
 	return k, nil
 }
 
-// received is an object of a request as a server has read it: as JSON, and with the defaults of its version.
+// received returns an object of a request as a server decodes it: from JSON, and with the defaults of its version.
 func (t *trial) received(obj runtime.Object, k *runtime.Kind) (runtime.Object, error) {
 	text, err := encoded(obj, k.GVK)
 	if err != nil {
@@ -222,14 +222,14 @@ func (t *trial) received(obj runtime.Object, k *runtime.Kind) (runtime.Object, e
 	return read.Object, err
 }
 
-// encoded is an object as JSON, with its kind.
+// encoded returns an object as JSON, with its kind.
 func encoded(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
 	obj = obj.DeepCopyObject()
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return codec.Encode(obj)
 }
 
-// inHub converts an object of kind k to the hub, in which registries work, and sees that it can be shown in k again.
+// inHub converts an object of kind k to the hub, which registries use, and checks that it can be converted back to k.
 func (t *trial) inHub(obj runtime.Object, k *runtime.Kind, of *server.StoredKind) (runtime.Object, error) {
 	hub, err := t.scheme.ToVersion(obj, of.Registry.Kind().GroupVersion())
 	if err != nil {
@@ -239,10 +239,10 @@ func (t *trial) inHub(obj runtime.Object, k *runtime.Kind, of *server.StoredKind
 	return hub, err
 }
 
-// answer is what became of a request.
+// answer is the result of a request.
 type answer struct {
 	err  error
-	last storage.Record // the object as the answer has it; of a Scale it is zero
+	last storage.Record // the object of the answer; zero for a Scale
 }
 
 // ask makes the request.
@@ -257,7 +257,7 @@ func (t *trial) ask() answer {
 	if err == nil {
 		obj, err = t.inHub(obj, t.kind, t.stored)
 	}
-	if err != nil { // worded as the handlers do
+	if err != nil { // the error of package handlers
 		return answer{err: apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.GVK.Kind, t.kind.GVK.Version, t.kind.GVK.Kind, err))}
 	}
 	m, err := meta.Accessor(obj)
@@ -303,8 +303,8 @@ func (t *trial) scale() answer {
 	return answer{err: err}
 }
 
-// meant is the resourceVersion that a case means: where it is that of Old, the one Old is stored with, and where it is
-// another, by no chance that one.
+// meant returns the stored resourceVersion for that of Old. For any other resourceVersion of a case, it returns one that is not
+// the stored one.
 func (t *trial) meant(version string) string {
 	if version == "" || t.Old == nil {
 		return version
@@ -314,12 +314,12 @@ func (t *trial) meant(version string) string {
 	case err == nil && version == m.GetResourceVersion():
 		return t.storedVersion
 	case version == t.storedVersion:
-		return "1" // of the time before anything was stored
+		return "1" // a revision before Old was stored
 	}
 	return version
 }
 
-// errGone says that there is no object.
+// errGone says that no object is stored.
 var errGone = errors.New("nothing is stored")
 
 // now returns the stored object, in the hub version.
@@ -338,6 +338,6 @@ func (t *trial) now(last storage.Record) (runtime.Object, error) {
 	return t.stored.Registry.Decode(rec)
 }
 
-// Now is what the clock of a table stands at, if the Options have no other: midnight of 1 January 2026, UTC. Creation and
-// deletion timestamps are of that time.
+// Now is the clock of a table, if the Options have no other: midnight of 1 January 2026, UTC. Creation and deletion timestamps
+// have that time.
 func Now() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }

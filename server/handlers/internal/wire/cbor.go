@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// cbor is one data item; a watch is a sequence of them.
+// cbor writes one data item. A watch is a sequence of data items.
 type cbor struct{}
 
 func (cbor) mediaType() string  { return "application/cbor" }
@@ -36,7 +36,7 @@ func (c cbor) event(w *Writer, dst []byte, kind string, it Item) ([]byte, error)
 
 func (cbor) socket(event []byte) (payload []byte, text bool) { return event, false }
 
-// frame implements encoding: a map with its keys by length, as all maps have them.
+// frame implements encoding. It writes a map with its keys ordered by length, as in all maps.
 func (cbor) frame(w *Writer, lm metav1.ListMeta, count int, _ int64) (Frame, error) {
 	gvk := w.view.listKind(w)
 	metadata, null := w.view.frameCBOR(w, lm)

@@ -15,32 +15,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Answer says what a verb answers with, as far as it matters to the forms that can be asked for.
+// Answer is the kind of an answer, as far as the available forms depend on it.
 type Answer int
 
-// Answers.
+// The kinds of answers.
 const (
-	OneObject Answer = iota
-	ManyObjects
-	Events
+	OneObject   Answer = iota // one object
+	ManyObjects               // a list
+	Events                    // a watch
 )
 
-// Forms are the forms in which the objects of an endpoint are answered.
+// Forms are the forms in which the objects of an endpoint can be answered.
 type Forms struct {
 	objects *Objects
 	offered []codec.Format // the default first
-	own     []codec.Format // those of offered that have the objects themselves; the others have their metadata alone
+	own     []codec.Format // the formats of offered that can encode whole objects; the others can encode metadata only
 	usual   map[usual]codec.Accept
 }
 
-// usual is an Accept header that many clients send, of a request for a stream or for another answer.
+// usual is an Accept header that many clients send, in a request for a watch (stream) or for another answer.
 type usual struct {
 	accept string
 	stream bool
 }
 
-// NewForms returns the Forms of objects in formats, the default first. A format that is none of those of package codec is an
-// error.
+// NewForms returns the Forms of objects in formats, the default first. It returns an error if a format is not one of package
+// codec.
 func NewForms(o *Objects, formats []codec.Format) (*Forms, error) {
 	f := &Forms{objects: o, offered: formats}
 	for _, format := range formats {
@@ -55,14 +55,14 @@ func NewForms(o *Objects, formats []codec.Format) (*Forms, error) {
 	return f, nil
 }
 
-// Own are the formats of the objects themselves, which bodies are in, too: protobuf is one of them if the Go type has it. The
-// slice must not be changed.
+// Own returns the formats that can encode whole objects. Bodies are accepted in the same formats. Protobuf is one of them only if
+// the Go type of the kind supports it. The slice must not be changed.
 func (f *Forms) Own() []codec.Format { return f.own }
 
 // HasCBOR reports whether CBOR is one of the formats.
 func (f *Forms) HasCBOR() bool { return slices.ContainsFunc(f.offered, codec.IsCBOR) }
 
-// encodingOf is the encoding of a format; nil if there is none.
+// encodingOf returns the encoding of a format, or nil if there is none.
 func encodingOf(format codec.Format, pretty bool) encoding {
 	if p, is := format.(*codec.ProtobufFormat); is {
 		return protobuf{p}
@@ -80,7 +80,7 @@ func encodingOf(format codec.Format, pretty bool) encoding {
 	return nil
 }
 
-// Negotiate finds the form of the answer to r.
+// Negotiate returns the form of the answer to r. The error is for the client.
 func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
 	asked := ""
 	if accepts := r.Header["Accept"]; len(accepts) > 0 {
@@ -90,10 +90,10 @@ func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
 	if !ok {
 		_, named := codec.NegotiateResponse(asked, f.offered, f.limits(false))
 		formats := f.own
-		if f.objects.Untyped() { // kube-apiserver names protobuf for custom resources, which have it for their metadata alone
+		if f.objects.Untyped() { // kube-apiserver names protobuf for custom resources, too, because it can encode their metadata
 			formats = f.offered
 		}
-		return Form{}, codec.NotAcceptable(formats, named) // of what was named, those that are streamed
+		return Form{}, codec.NotAcceptable(formats, named) // for a watch, only those formats that can be streamed are named
 	}
 	out := Form{encoding: encodingOf(accept.Format, request.Pretty(r, accept.Pretty)), as: accept.As}
 	switch {
@@ -109,7 +109,7 @@ func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
 	return out, nil
 }
 
-// accept finds the format for an Accept header; ok is false if there is none.
+// accept returns the format for an Accept header; ok is false if there is none.
 func (f *Forms) accept(asked string, stream bool) (accept codec.Accept, ok bool) {
 	if accept, ok = f.usual[usual{asked, stream}]; ok {
 		return accept, true
@@ -121,11 +121,11 @@ func (f *Forms) limits(stream bool) codec.Limits {
 	return codec.Limits{As: hasView, Own: f.hasOwn, Stream: stream}
 }
 
-// negotiateUsual finds the formats for the headers that clients mostly send, so that it need not be done for each request.
+// negotiateUsual negotiates the headers of most clients in advance, so that it need not be done for each request.
 func (f *Forms) negotiateUsual() map[usual]codec.Accept {
-	list := []string{"", "*/*", "application/json, */*"} // none, curl, client-go for objects without a type
+	list := []string{"", "*/*", "application/json, */*"} // no header, curl, client-go for objects without a Go type
 	for _, format := range f.offered {
-		list = append(list, format.MediaType(), format.MediaType()+",application/json") // client-go for objects of a type
+		list = append(list, format.MediaType(), format.MediaType()+",application/json") // client-go for objects of a Go type
 	}
 	out := map[usual]codec.Accept{}
 	for _, asked := range list {
@@ -138,12 +138,12 @@ func (f *Forms) negotiateUsual() map[usual]codec.Accept {
 	return out
 }
 
-// hasOwn reports whether the objects themselves can be asked for in a media type. Metadata alone can in any.
+// hasOwn reports whether a media type can encode whole objects. Every media type can encode metadata.
 func (f *Forms) hasOwn(mediaType string) bool {
 	return slices.ContainsFunc(f.own, func(o codec.Format) bool { return o.MediaType() == mediaType })
 }
 
-// hasView reports whether a view can be asked for in a media type. Tables exist only as text.
+// hasView reports whether a view is available in a media type. Tables are available as text only.
 func hasView(gvk schema.GroupVersionKind, mediaType string) bool {
 	if gv := gvk.GroupVersion(); gv != metav1.SchemeGroupVersion && gv != metav1beta1.SchemeGroupVersion {
 		return false
@@ -157,7 +157,7 @@ func hasView(gvk schema.GroupVersionKind, mediaType string) bool {
 	return false
 }
 
-// tableOptions checks what a table's rows are to contain.
+// tableOptions returns which part of the object the rows of a table include.
 func tableOptions(q url.Values) (metav1.IncludeObjectPolicy, error) {
 	o := &metav1.TableOptions{}
 	if err := metav1.Convert_url_Values_To_v1_TableOptions(&q, o, nil); err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What is found beforehand is what would be found for the request.
+// The negotiation in advance has the same result as the negotiation for the request.
 func TestUsualHeadersAreNegotiatedAsOthers(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	for name, formats := range map[string][]codec.Format{
@@ -46,7 +46,7 @@ func TestUsualHeadersAreNegotiatedAsOthers(t *testing.T) {
 	}
 }
 
-// other is a format that nobody writes.
+// other is a format without an encoding.
 type other struct{ codec.Format }
 
 func (other) MediaType() string { return "application/other" }

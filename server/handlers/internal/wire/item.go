@@ -9,29 +9,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Item is one object of an answer: a record, or an object if Object is not nil. Nothing of it is changed.
+// Item is one object of an answer: the object in Object or, if that is nil, the record in Record. The Item's contents must not be
+// changed.
 type Item struct {
-	Record storage.Record
-	Object runtime.Object
-	// Forms keeps what Record is converted to; may be nil.
+	Record storage.Record // the record; used if Object is nil
+	Object runtime.Object // the object; nil if the Item is a record
+	// Forms caches the encodings of Record; it may be nil.
 	Forms *storage.Forms
-	// Gone says that Record is shown as deleted.
+	// Gone says that the Item is a deleted object, in a DELETED event.
 	Gone bool
-	// Made makes the object that Record is in the version of the URL. nil: Record is decoded, and converted alone.
+	// Made returns Record as an object in the version of the URL. If it is nil, Record is decoded and converted alone.
 	Made func() (runtime.Object, error)
-	// Bookmark says that this is the empty object of a BOOKMARK event, InitialEnd that the event ends the initial ones.
+	// Bookmark says that the Item is the empty object of a BOOKMARK event. InitialEnd says that the event ends the initial
+	// events.
 	Bookmark, InitialEnd bool
 
-	fresh bool // nothing that is kept may be used
+	fresh bool // no cached encoding may be used
 }
 
-// isStatus reports whether an item is a Status, which every form shows as itself.
+// isStatus reports whether an item is a Status. A Status is written as it is in every form.
 func (it *Item) isStatus() bool {
 	_, is := it.Object.(*metav1.Status)
 	return is
 }
 
-// resourceVersion is that of an item.
+// resourceVersion returns the resourceVersion of an item.
 func (it *Item) resourceVersion() string {
 	if it.Object == nil {
 		return ResourceVersion(it.Record.Revision)
@@ -43,7 +45,7 @@ func (it *Item) resourceVersion() string {
 	return m.GetResourceVersion()
 }
 
-// nameAndCreation returns the name of an item, and when it was created; zero if that is not known.
+// nameAndCreation returns the name and the creation time of an item; a time that is not known is zero.
 func (it *Item) nameAndCreation() (string, time.Time) {
 	if it.Object == nil {
 		at, _ := time.Parse(time.RFC3339, it.Record.Body.Field("metadata.creationTimestamp")) // zero when absent

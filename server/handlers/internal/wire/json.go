@@ -31,7 +31,7 @@ func (jsonText) event(w *Writer, dst []byte, kind string, it Item) ([]byte, erro
 
 func (jsonText) socket(event []byte) (payload []byte, text bool) { return event, true }
 
-// compact is JSON without indentation: the view's as it is.
+// compact is JSON without indentation: the JSON of the view as it is.
 type compact struct{ jsonText }
 
 func (compact) alone(w *Writer, buf *[]byte, it Item) ([]byte, error) {
@@ -53,10 +53,10 @@ func (compact) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, erro
 func (compact) plain() bool { return true }
 func (compact) keeps() bool { return true }
 
-// indented is JSON laid out on lines, for people.
+// indented is JSON with line breaks and indentation, for people.
 type indented struct{ jsonText }
 
-const itemIndent = "    " // of an item in a list
+const itemIndent = "    " // the indentation of an item in a list
 
 func (indented) alone(w *Writer, _ *[]byte, it Item) ([]byte, error) {
 	return w.translate(it, codec.JSON(), true)
@@ -71,7 +71,8 @@ func (indented) listed(w *Writer, dst []byte, it Item) ([]byte, error) {
 
 func (indented) between() string { return ",\n" }
 
-// frame implements encoding. The member of the items is at the left margin of its level, where text inside of a value cannot be.
+// frame implements encoding. It finds the list's member by the indentation of its line: no text inside of a value is at that
+// margin.
 func (indented) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, error) {
 	around, empty, err := w.laidOut(lm, codec.JSON(), true)
 	if err != nil {
@@ -86,4 +87,4 @@ func (indented) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, err
 }
 
 func (indented) plain() bool { return false }
-func (indented) keeps() bool { return false } // nobody but people asks for it
+func (indented) keeps() bool { return false } // only people request it

@@ -28,7 +28,7 @@ func (whole) listKind(w *Writer) schema.GroupVersionKind {
 func (whole) items() string { return "items" }
 
 func (v whole) frame(w *Writer, lm metav1.ListMeta) Frame {
-	if w.Untyped() { // its members in alphabetical order, as those of its items
+	if w.Untyped() { // its fields are in alphabetical order, like those of its items
 		head := append(appendString([]byte(`{"apiVersion":`), w.Version), `,"items":[`...)
 		tail := appendString([]byte(`],"kind":`), v.listKind(w).Kind)
 		tail = append(appendUntypedListMeta(append(tail, `,"metadata":`...), lm), "}\n"...)
@@ -53,7 +53,7 @@ func (whole) message(w *Writer, it Item) (runtime.Object, schema.GroupVersionKin
 	if err != nil {
 		return nil, w.Kind, err
 	}
-	if k := w.Scheme.KindOf(obj); k == nil || k.GVK != w.Kind { // what a storage of the program's own returned
+	if k := w.Scheme.KindOf(obj); k == nil || k.GVK != w.Kind { // a storage that is not a Registry returned it
 		return nil, w.Kind, notAcceptable(fmt.Sprintf("the storage of %s returned a %T, which has no protobuf form of %s", w.Path, obj, w.Kind))
 	}
 	return obj, w.Kind, nil

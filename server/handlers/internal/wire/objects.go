@@ -17,31 +17,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Objects is what is known of the objects of one endpoint. It is made by NewObjects and does not change afterwards.
+// Objects describes the objects of one endpoint. NewObjects makes it; it does not change afterwards.
 type Objects struct {
-	Scheme *runtime.Scheme
+	Scheme *runtime.Scheme // has Kind, if the kind is known
 	// Path names the endpoint in errors: "widgets", "widgets/status".
 	Path string
-	// Kind is that of the URL.
+	// Kind is the kind of the objects in the version of the URL.
 	Kind schema.GroupVersionKind
-	// Records decodes records; nil for a storage that has none.
+	// Records decodes records; nil for a storage without records.
 	Records registry.Records
-	// Columns makes the rows of tables; nil: they are the name and the age.
+	// Columns makes the rows of tables; nil means the name and the age.
 	Columns registry.Tabler
-	// Kept keeps what records are written as in other forms than the stored one; nil: nothing but what an Item keeps itself.
+	// Kept caches the encodings of records in other forms than the stored one. If it is nil, only the Forms of an Item cache
+	// them.
 	Kept *storage.FormCache
-	// Seed seeds the hashes of records that are part of the keys of Kept. The keys hold a reference to Seed, and to nothing
-	// else of Objects.
+	// Seed is the seed of the hashes of records in the keys of Kept. The keys hold a reference to Seed, and to nothing else of
+	// Objects.
 	Seed *maphash.Seed
 
-	// Version is the apiVersion of Kind, and Known is Kind in Scheme; nil if it is not there. NewObjects sets both.
+	// Version is the apiVersion of Kind. Known is Kind in Scheme, or nil if it is not there. NewObjects sets both.
 	Version string
 	Known   *runtime.Kind
 
-	jsonKey, goneKey any // formKeys of an item alone in JSON, of which other encodings are made
+	jsonKey, goneKey any // formKeys of an item alone in JSON, from which other encodings are made
 }
 
-// NewObjects returns o with what follows from its fields.
+// NewObjects returns a copy of o in which the fields that depend on other fields are set.
 func NewObjects(o Objects) *Objects {
 	o.Version = o.Kind.GroupVersion().String()
 	o.Known = o.Scheme.Lookup(o.Kind)
@@ -53,11 +54,11 @@ func NewObjects(o Objects) *Objects {
 // Untyped reports whether the kind is known and has no Go type.
 func (o *Objects) Untyped() bool { return o.Known != nil && o.Known.Untyped() }
 
-// IsConverted reports whether a function of the program's makes objects of the kind's versions: those of one may have what
-// those of another have not.
+// IsConverted reports whether a conversion function of the program converts between the kind's versions. Then the objects of one
+// version may have other fields than those of another.
 func (o *Objects) IsConverted() bool { return o.Known != nil && o.Known.HasConvert() }
 
-// Empty returns an object of the kind with nothing in it; of a kind that is not in the scheme it has metadata only.
+// Empty returns an empty object of the kind. If the kind is not in Scheme, the object has metadata only.
 func (o *Objects) Empty() runtime.Object {
 	if o.Known != nil {
 		return o.Known.New()
@@ -65,12 +66,12 @@ func (o *Objects) Empty() runtime.Object {
 	return &metav1.PartialObjectMetadata{}
 }
 
-// Direct reports whether an item's bytes are what the URL's version shows.
+// Direct reports whether an item is a record in the version of the URL, whose bytes can be written as they are.
 func (o *Objects) Direct(it Item) bool {
 	return it.Object == nil && it.Record.Body.InVersion(o.Version)
 }
 
-// Object returns the item's object, of any version of its kind. One that a storage returned must not be changed.
+// Object returns the object of an item, in any version of its kind. It must not be changed: the storage may have returned it.
 func (o *Objects) Object(it Item) (runtime.Object, error) {
 	switch {
 	case it.Object != nil:
@@ -83,8 +84,8 @@ func (o *Objects) Object(it Item) (runtime.Object, error) {
 	return o.Records.Decode(it.Record)
 }
 
-// InVersion returns obj in the version of the URL. obj is of any version of a known kind, or of an unknown one, which is left
-// as it is.
+// InVersion returns obj in the version of the URL. obj may be of any version of the kind. An object of an unknown kind is
+// returned as it is.
 func (o *Objects) InVersion(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	if !o.Differs(obj) {
 		return obj, nil
@@ -92,13 +93,13 @@ func (o *Objects) InVersion(ctx context.Context, obj runtime.Object) (runtime.Ob
 	return o.Scheme.ToVersionContext(ctx, obj, o.Kind.GroupVersion())
 }
 
-// Differs reports whether obj is of another version of the kind than the URL's.
+// Differs reports whether obj is of the kind, but of another version than the URL's.
 func (o *Objects) Differs(obj runtime.Object) bool {
 	k := o.Scheme.KindOf(obj)
 	return k != nil && k.GVK != o.Kind && o.Scheme.OneKind(k.GVK.GroupKind(), o.Kind.GroupKind())
 }
 
-// shown returns the item's object in the version of the URL.
+// shown returns the object of an item in the version of the URL.
 func (o *Objects) shown(ctx context.Context, it Item) (runtime.Object, error) {
 	obj, err := o.Object(it)
 	if err != nil {
@@ -107,8 +108,8 @@ func (o *Objects) shown(ctx context.Context, it Item) (runtime.Object, error) {
 	return o.InVersion(ctx, obj)
 }
 
-// withMetadata returns an item of which the record, or else the object, has the metadata that the URL's version shows: a
-// conversion may change labels and annotations.
+// withMetadata returns an item whose record or object has the metadata of the URL's version. A conversion may change labels and
+// annotations.
 func (o *Objects) withMetadata(it Item) (Item, error) {
 	if it.Object != nil || !o.IsConverted() || o.Direct(it) {
 		return it, nil
@@ -117,7 +118,7 @@ func (o *Objects) withMetadata(it Item) (Item, error) {
 	return Item{Object: obj}, err
 }
 
-// appendWhole appends an item as an object of its own, in the URL's version. Bytes that are not the record's own are kept.
+// appendWhole appends an item that is not in a list, in the version of the URL. If it has to be encoded, the result is cached.
 func (o *Objects) appendWhole(dst []byte, it Item) ([]byte, error) {
 	if o.Direct(it) {
 		return it.Record.Body.AppendObject(dst, it.Record.Revision), nil
@@ -130,7 +131,7 @@ func (o *Objects) appendWhole(dst []byte, it Item) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// encode makes an item's JSON from its object.
+// encode encodes the object of an item as JSON.
 func (o *Objects) encode(it Item) ([]byte, error) {
 	obj, err := o.Object(it)
 	if err != nil {
@@ -139,7 +140,7 @@ func (o *Objects) encode(it Item) ([]byte, error) {
 	return o.Encode(context.Background(), obj)
 }
 
-// Encode returns obj as JSON in the version of the URL, kind and apiVersion included, without the newline that ends a body.
+// Encode returns obj as JSON in the version of the URL, with kind and apiVersion. The newline that ends a body is not included.
 func (o *Objects) Encode(ctx context.Context, obj runtime.Object) ([]byte, error) {
 	if _, is := obj.(*metav1.Status); is {
 		obj = withKind(obj, metav1.Unversioned.WithKind("Status"))
@@ -160,7 +161,7 @@ func (o *Objects) Encode(ctx context.Context, obj runtime.Object) ([]byte, error
 	return bytes.TrimSuffix(text, []byte("\n")), err
 }
 
-// appendListed appends an item as one of a list of the kind: a typed one without kind and apiVersion, an untyped one with both.
+// appendListed appends an item of a list: a typed object without kind and apiVersion, an untyped object with both.
 func (o *Objects) appendListed(dst []byte, it Item) ([]byte, error) {
 	if o.Direct(it) {
 		return it.Record.Body.AppendItem(dst, it.Record.Revision), nil
@@ -178,8 +179,8 @@ func (o *Objects) appendListed(dst []byte, it Item) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// kept returns what make makes of a record, or what was made of it before. Others may wait for make, which must not call kept
-// but for a fresh item.
+// kept returns the cached encoding of an item in a form. If there is none, kept calls make and caches the result. Other
+// goroutines may wait for make. Therefore make must call kept only for a fresh item.
 func (o *Objects) kept(it Item, form any, make func() ([]byte, error)) ([]byte, error) {
 	switch {
 	case it.fresh:
@@ -192,36 +193,36 @@ func (o *Objects) kept(it Item, form any, make func() ([]byte, error)) ([]byte, 
 	return make()
 }
 
-// formKey stands, in a storage.Forms, for all that the bytes of a record depend on besides the record.
+// formKey is the part of a cache key for everything, except the record, that an encoding depends on.
 type formKey struct {
 	kind      schema.GroupVersionKind
 	mediaType string
 	as        schema.GroupVersionKind
 	extent    extent
-	gone      bool   // it is what was deleted: an event has that and what took its place
-	event     string // the type of the event that is kept; "": the object is
+	gone      bool   // the object is a deleted one: an event may have the deleted object and the object that replaced it
+	event     string // the type of an event, if the cached bytes are the whole event; else ""
 }
 
-// extent says what is kept under a formKey.
+// extent says what is cached under a formKey.
 type extent uint8
 
 const (
 	one        extent = iota // an item alone
-	joined                   // the items of a block of a list, with what comes between them
-	compressed               // the same, as a gzipparts.Part
+	joined                   // the items of a block of a list, with separators
+	compressed               // the joined items, as a gzipparts.Part
 )
 
-// recordForm stands for the bytes of a record in a form. Its key and revision alone do not: a dry run shows another record
-// at the revision of what is stored, and a store that is set back to an older state gives its revisions once more.
+// recordForm is a cache key for a record in a form. The record's key and revision are not sufficient: a dry run returns another
+// record at the revision of the stored one, and a store that was restored to an older state uses its revisions again.
 type recordForm struct {
-	of       *maphash.Seed // not the Objects, which would be held after its resource is withdrawn
+	of       *maphash.Seed // not the Objects, which would stay in memory after the resource is withdrawn
 	key      string
 	revision int64
-	content  uint64 // a hash of the record's body, by that seed
+	content  uint64 // a hash of the record's body, with the seed of
 	form     any    // a formKey
 }
 
-// ofAnyKind reports whether obj may stand for an object of any kind.
+// ofAnyKind reports whether obj is of a Go type that can hold an object of any kind.
 func ofAnyKind(obj runtime.Object) bool {
 	switch obj.(type) {
 	case apiruntime.Unstructured, *metav1.PartialObjectMetadata:
@@ -230,7 +231,7 @@ func ofAnyKind(obj runtime.Object) bool {
 	return false
 }
 
-// withKind returns obj if it is of gvk, else a shallow copy that is. obj is not changed.
+// withKind returns obj if its kind is gvk, or else a shallow copy of obj whose kind is gvk. It does not change obj.
 func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
 	if obj.GetObjectKind().GroupVersionKind() == gvk {
 		return obj

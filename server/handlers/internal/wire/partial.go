@@ -50,7 +50,7 @@ func (partial) listKind(w *Writer) schema.GroupVersionKind {
 
 func (partial) items() string { return "items" }
 
-// frame implements view. A list without items has null, as kube-apiserver has it for this form alone.
+// frame implements view. An empty list has null in this form only, as in kube-apiserver.
 func (v partial) frame(w *Writer, lm metav1.ListMeta) Frame {
 	head := append(appendListMeta(appendHead(nil, v.listKind(w)), lm), `,"items":`...)
 	return Frame{Head: append(bytes.Clone(head), '['), Tail: []byte("]}\n"), Empty: append(head, "null}\n"...)}
@@ -60,7 +60,7 @@ func (partial) frameCBOR(_ *Writer, lm metav1.ListMeta) (metadata []byte, null b
 	return appendListMeta(nil, lm), true
 }
 
-// message implements view. Of a record nothing but the metadata is decoded.
+// message implements view. Only the metadata of a record is decoded.
 func (partial) message(w *Writer, it Item) (runtime.Object, schema.GroupVersionKind, error) {
 	gvk := w.form.as.GroupVersion().WithKind(partialKind)
 	it, err := w.withMetadata(it)

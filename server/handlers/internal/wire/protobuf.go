@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// protobuf is an envelope around a message, which a Go object is made into.
+// protobuf writes an envelope that contains a message. The message is made from a Go object.
 type protobuf struct{ format *codec.ProtobufFormat }
 
 func (p protobuf) mediaType() string  { return p.format.MediaType() }
@@ -18,7 +18,7 @@ func (p protobuf) alone(w *Writer, _ *[]byte, it Item) ([]byte, error) {
 	return w.keep(it, func(it Item) ([]byte, error) { return p.envelope(w, it) })
 }
 
-// envelope makes the body of an item.
+// envelope returns an item as the body of an answer.
 func (p protobuf) envelope(w *Writer, it Item) ([]byte, error) {
 	obj, gvk, err := w.viewOf(&it).message(w, it)
 	if err != nil {
@@ -31,7 +31,7 @@ func (p protobuf) envelope(w *Writer, it Item) ([]byte, error) {
 	return body, nil
 }
 
-// listed implements encoding: a field of the list.
+// listed implements encoding. An item is a field of the list.
 func (p protobuf) listed(w *Writer, dst []byte, it Item) ([]byte, error) {
 	obj, _, err := w.view.message(w, it)
 	if err != nil {
@@ -54,12 +54,13 @@ func (p protobuf) event(w *Writer, dst []byte, kind string, it Item) ([]byte, er
 	return codec.AppendWatchFrame(dst, kind, object), nil
 }
 
-// lengthBefore is how many bytes an event has before it in a stream: its length, which a message of a WebSocket has already.
+// lengthBefore is the number of bytes before an event in a stream. They contain the length of the event, which a WebSocket
+// message does not need.
 const lengthBefore = 4
 
 func (protobuf) socket(event []byte) (payload []byte, text bool) { return event[lengthBefore:], false }
 
-// frame implements encoding. The envelope says how long the list is.
+// frame implements encoding. The envelope contains the length of the list.
 func (protobuf) frame(w *Writer, lm metav1.ListMeta, _ int, size int64) (Frame, error) {
 	metadata, items := w.view.messageFields(w)
 	message, err := lm.Marshal()

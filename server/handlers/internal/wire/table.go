@@ -20,7 +20,7 @@ const tableKind = "Table"
 type table struct {
 	columns []byte // JSON of the definitions
 	count   int
-	now     time.Time // zero: that of the next row
+	now     time.Time // the time for the ages; if zero, it is set for the next row
 }
 
 func (o *Objects) newTable() *table {
@@ -35,7 +35,7 @@ func (o *Objects) newTable() *table {
 	return &table{columns: text, count: len(definitions)}
 }
 
-// defaultColumns are the columns of a kind without a Tabler.
+// defaultColumns returns the columns of a kind without a Tabler.
 func defaultColumns() []metav1.TableColumnDefinition {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	return []metav1.TableColumnDefinition{
@@ -52,19 +52,19 @@ func (t *table) appendHead(w *Writer, dst []byte, lm metav1.ListMeta) []byte {
 	return append(dst, `,"rows":[`...)
 }
 
-// alone implements view: a table of one row.
+// alone implements view. It writes a table with one row.
 func (t *table) alone(w *Writer, dst []byte, it Item) ([]byte, error) {
 	dst, err := t.listed(w, t.appendHead(w, dst, metav1.ListMeta{ResourceVersion: it.resourceVersion()}), it)
 	return append(dst, "]}"...), err
 }
 
-// wrote implements view: all events of a watch but the first are without columns, and the ages in each are those of its time.
+// wrote implements view. The events after the first have no column definitions, and each event computes ages for its own time.
 func (t *table) wrote() {
 	t.columns = []byte("null")
 	t.now = time.Time{}
 }
 
-// listed implements view: a row.
+// listed implements view. It writes a row.
 func (t *table) listed(w *Writer, dst []byte, it Item) ([]byte, error) {
 	dst, err := t.appendCells(w, append(dst, `{"cells":`...), it)
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *table) listed(w *Writer, dst []byte, it Item) ([]byte, error) {
 	}
 	dst = append(dst, `,"object":`...)
 	include := w.form.include
-	if it.InitialEnd && include == metav1.IncludeNone { // the row must show the annotation, whatever rows were to show
+	if it.InitialEnd && include == metav1.IncludeNone { // the row must contain the annotation, in spite of the requested policy
 		include = metav1.IncludeMetadata
 	}
 	switch include {
@@ -104,8 +104,8 @@ func (t *table) appendCells(w *Writer, dst []byte, it Item) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// cells returns the cells of an item's row. For the empty object of a bookmark they are empty where the Tabler makes none:
-// columns count on defaults, which that object does not have, and some panic.
+// cells returns the cells of an item's row. For the empty object of a bookmark, the cells are empty if the Tabler fails or
+// panics: the object does not have the defaults that a Tabler may need.
 func (t *table) cells(w *Writer, it Item) (cells []any, err error) {
 	if !it.Bookmark {
 		obj, err := w.shown(w.ctx, it)
@@ -122,7 +122,7 @@ func (t *table) cells(w *Writer, it Item) (cells []any, err error) {
 	return t.row(w.ctx, w.Objects, w.Empty())
 }
 
-// row asks the Tabler for the cells of one row.
+// row calls the Tabler for the cells of one row.
 func (t *table) row(ctx context.Context, o *Objects, obj runtime.Object) ([]any, error) {
 	cells, err := o.Columns.Row(ctx, obj)
 	switch {
@@ -136,7 +136,7 @@ func (t *table) row(ctx context.Context, o *Objects, obj runtime.Object) ([]any,
 	return cells, nil
 }
 
-// age is a time as tables show it: how long ago it was, in the words of kubectl.
+// age returns how long ago a time was, in the format of kubectl.
 func age(at, now time.Time) string {
 	if at.IsZero() {
 		return "<unknown>"
@@ -155,7 +155,7 @@ func (t *table) listKind(w *Writer) schema.GroupVersionKind {
 
 func (t *table) items() string { return "rows" }
 
-// errTextOnly is the error of a table in another encoding than text; none is offered.
+// errTextOnly returns the error for a table in an encoding that is not text. Negotiate never selects such a form.
 func (t *table) errTextOnly() error { return notAcceptable("a Table exists only as JSON and YAML") }
 
 func (t *table) frameCBOR(_ *Writer, lm metav1.ListMeta) (metadata []byte, null bool) {
@@ -168,6 +168,6 @@ func (t *table) message(w *Writer, _ Item) (runtime.Object, schema.GroupVersionK
 
 func (t *table) messageFields(*Writer) (metadata, items protowire.Number) { return 1, 2 }
 
-func (t *table) keeps() bool { return false } // rows tell ages
+func (t *table) keeps() bool { return false } // rows contain ages
 
 func (t *table) sure(*Writer, bool) bool { return false }

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ResourceVersion is a revision as objects have it; "" for 0, which no stored object has.
+// ResourceVersion returns a revision as the resourceVersion of an object. It returns "" for 0, which is no revision of a stored
+// object.
 func ResourceVersion(revision int64) string {
 	if revision == 0 {
 		return ""
@@ -35,7 +36,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// appendListMeta appends the metadata of a list: its fields in order, those without a value left out.
+// appendListMeta appends the metadata of a list. The fields are in order, and empty fields are left out.
 func appendListMeta(dst []byte, lm metav1.ListMeta) []byte {
 	dst = append(dst, '{')
 	comma := func() {
@@ -57,7 +58,8 @@ func appendListMeta(dst []byte, lm metav1.ListMeta) []byte {
 	return append(dst, '}')
 }
 
-// appendUntypedListMeta is appendListMeta for a kind without a Go type, of which kube-apiserver always shows a continue.
+// appendUntypedListMeta is appendListMeta for a kind without a Go type. kube-apiserver always writes the continue field for
+// these.
 func appendUntypedListMeta(dst []byte, lm metav1.ListMeta) []byte {
 	dst = appendString(append(dst, `{"continue":`...), lm.Continue)
 	if lm.RemainingItemCount != nil {

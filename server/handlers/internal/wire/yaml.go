@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// yaml is one document. Its items end their lines. A watch cannot be written in it.
+// yaml writes one document. Its items end with a newline. A watch cannot be written in YAML.
 type yaml struct{ textual }
 
 func (yaml) mediaType() string  { return "application/yaml" }
@@ -35,7 +35,7 @@ func (yaml) event(_ *Writer, dst []byte, _ string, _ Item) ([]byte, error) {
 
 func (yaml) socket(event []byte) (payload []byte, text bool) { return event, true }
 
-// frame implements encoding. The member of the items is at the left margin, where text inside of a value cannot be.
+// frame implements encoding. It finds the list's member at the left margin, where no text inside of a value can be.
 func (yaml) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, error) {
 	around, empty, err := w.laidOut(lm, codec.YAML(), false)
 	if err != nil {

@@ -132,7 +132,7 @@ func (m *model) predict(r request, live map[string]any) (outcome, error) {
 func (m *model) track(manager *managedfields.FieldManager, was, obj apiruntime.Object, name string) apiruntime.Object {
 	if fields, err := m.encode(obj); err == nil {
 		if stored, err := m.decode(fields); err == nil {
-			stored.(metav1.Object).SetManagedFields(obj.(metav1.Object).GetManagedFields()) // empty is not nil there
+			stored.(metav1.Object).SetManagedFields(obj.(metav1.Object).GetManagedFields()) // the list must stay non-nil if it is empty
 			obj = stored
 		}
 	}

@@ -48,7 +48,8 @@ func Conversions(s *runtime.Scheme) map[schema.GroupKind]keelson.ConvertUntyped 
 	return out
 }
 
-// hubOf returns the hub of a kind's versions. It returns false if one of the versions does not convert to a single hub.
+// hubOf returns the hub of a kind's versions. ok is true only if exactly one of at least two versions is a Hub and all others are
+// Convertible.
 func hubOf(versions map[schema.GroupVersionKind]runtime.Object) (hub schema.GroupVersionKind, ok bool) {
 	hubs := 0
 	for gvk, obj := range versions {

@@ -100,7 +100,7 @@ func storageOf(o *options.Options) (storage.Opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix := o.EtcdPrefix
+	prefix := o.EtcdPrefix     // keys of the storage begin with it anyway
 	if prefix == "/registry" { // the storage adds /registry itself
 		prefix = ""
 	}

@@ -62,7 +62,8 @@ func TestTrimUndoesNoOtherWrite(t *testing.T) {
 	}
 }
 
-// An invalid reference is reported only once, even if other references of the object or the namespace of the owner change.
+// An invalid reference is not reported again if other references of the object change. The report does not name the owner's
+// namespace.
 func TestInvalidReferencesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	var told []Invalid

@@ -1,12 +1,12 @@
-// Command bench measures keelson beside a server built on k8s.io/apiserver, and beside net/http with prepared bytes:
+// Command bench compares keelson with a server built on k8s.io/apiserver, and with net/http with prepared bytes:
 //
 //	go run ./examples/bench            # from the root of the repository: half an hour
 //	go run ./examples/bench -quick     # a few minutes, coarse
 //	go run ./examples/bench -servers keelson-bolt,apiserver-etcd -only '^get/'
 //
-// It builds all servers, runs them in turn on loopback, puts them under the same loads, and writes a report in
-// Markdown. What it does meanwhile it says on stderr. Nothing is left behind, neither processes nor files. It exits
-// with 1 when something could not be measured, and says what at the end of the report.
+// It builds all servers, runs them one after the other on loopback under the same loads, and writes a report in Markdown. It
+// prints its progress to stderr. No processes and files are left at the end. It exits with 1 if something could not be measured,
+// and lists that at the end of the report.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, cancel) // a second signal ends the program at once, and the kernel its children
+	context.AfterFunc(ctx, cancel) // a second signal ends the program at once, and the kernel ends its children
 	complete, err := c.run(ctx)
 	cancel()
 	if err != nil {
@@ -51,12 +51,12 @@ func main() {
 	}
 }
 
-// config is what the command line says.
+// config is the command line.
 type config struct {
 	plan     scenario.Plan
-	out      string // file; "" is stdout
-	profiles string // directory; "" is none
-	dir      string // parent of the directory for programs and data; "" is that for temporary files
+	out      string // file; "" means stdout
+	profiles string // directory; "" means none
+	dir      string // parent of the directory for programs and data; "" means that for temporary files
 	command  string
 }
 
@@ -109,7 +109,7 @@ func parse(args []string) (config, error) {
 	return c, c.plan.Check()
 }
 
-// run measures and reports. It says whether everything that was planned could be measured.
+// run measures and reports. complete is true if everything in the plan could be measured.
 func (c config) run(ctx context.Context) (complete bool, err error) {
 	debug.SetGCPercent(400) // the clients share the processors with the server
 	dir, err := os.MkdirTemp(c.dir, "bench-")
@@ -140,7 +140,7 @@ func (c config) run(ctx context.Context) (complete bool, err error) {
 	return len(results.Failures()) == 0, err
 }
 
-// write lets report write to where it shall go.
+// write calls report with the output of the command line.
 func (c config) write(report func(io.Writer) error) error {
 	if c.out == "" {
 		return report(os.Stdout)

@@ -16,17 +16,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// files is what the certificates and keys of the flags and of --cert-dir are for.
+// files are the results of reading the certificates and keys of the flags and of --cert-dir.
 type files struct {
-	// admin is the administrator, nil if flags give the users.
+	// admin has the administrator's credentials; nil if flags define the users.
 	admin *credentials.Bundle
-	// credentials and kubeconfig are those of server.Options.
+	// credentials and kubeconfig are the values for server.Options.
 	credentials, kubeconfig string
-	// serving is server.Serving.Certificate, nil for a certificate of credentials.
+	// serving is the value for server.Serving.Certificate; nil means a certificate of credentials.
 	serving func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// openFiles reads the files, and makes those of --cert-dir that are missing and needed.
+// openFiles reads the files, and creates the missing files of --cert-dir that are needed.
 func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
 	given, err := givenCertificate(o, log)
 	if err != nil {
@@ -51,20 +51,20 @@ func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
 	}
 	if !givesUsers(o) {
 		f.admin = own
-		if given == nil { // which clients of the kubeconfig trust
+		if given == nil { // the clients of the kubeconfig trust only the own certificate
 			f.kubeconfig = filepath.Join(o.CertDir, "admin.kubeconfig")
 		}
 	}
 	return f, nil
 }
 
-// certificateFiles are where kube-apiserver has its serving certificate.
+// certificateFiles returns the paths of kube-apiserver's serving certificate and key.
 func certificateFiles(dir string) (cert, key string) {
 	return filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
 }
 
-// givenCertificate shows the serving certificate of the files that the flags name, or of those in --cert-dir, which are read
-// again when they change. It is nil if there is none, or if this program has made it.
+// givenCertificate returns a function for the serving certificate in the files of the flags or in --cert-dir. The files are read
+// again when they change. The result is nil if there is no certificate, or if this program has created it.
 func givenCertificate(o *options.Options, log *zap.Logger) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	failed := func(err error) {
 		log.Error("the serving certificate cannot be read again; the one from before is served", zap.Error(err))
@@ -120,7 +120,7 @@ func readAuthorities(flag, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// made reports whether this program has written a certificate file: it ends with the authority of --cert-dir.
+// made reports whether this program has created a certificate file: then it ends with the authority of --cert-dir.
 func made(dir, cert string) bool {
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
 	if err != nil {
@@ -136,9 +136,9 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// writeServing writes the serving certificate of the credentials, with that of its authority, where kube-apiserver writes its
-// own. The certificate that is served is that of the credentials. The certificate comes first: without it the key would be taken
-// for one that was given.
+// writeServing writes the serving certificate of the credentials, with that of its authority, to the paths of kube-apiserver. The
+// server itself uses the credentials, not these files. The certificate is written first: a key without it would look like one
+// that the operator provided.
 func writeServing(dir string, own *credentials.Bundle) error {
 	key, err := x509.MarshalPKCS8PrivateKey(own.Serving.PrivateKey)
 	if err != nil {
@@ -152,10 +152,10 @@ func writeServing(dir string, own *credentials.Bundle) error {
 	return writeWhole(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)
 }
 
-// writeWhole replaces a file, which has the old content or the new at any time.
+// writeWhole replaces a file atomically.
 func writeWhole(path string, content []byte, mode fs.FileMode) error {
 	next := path + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // its mode could be another
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // an old file could have another mode
 		return err
 	}
 	if err := os.WriteFile(next, content, mode); err != nil {

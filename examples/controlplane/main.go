@@ -1,31 +1,33 @@
-// Command controlplane is a control plane without nodes that is started as kube-apiserver is: it has the flags of kube-apiserver,
-// and serves the kinds of k8s.io/api and what CustomResourceDefinitions define.
+// Command controlplane is a control plane without nodes. It has the flags of kube-apiserver, and serves the kinds of k8s.io/api
+// and those that CustomResourceDefinitions define.
 //
 //	controlplane --storage-file=plane.db --cert-dir=certs --bind-address=127.0.0.1
 //	kubectl --kubeconfig=certs/admin.kubeconfig get namespaces
 //
 // # Flags
 //
-// Flags of kube-apiserver that have no effect yet are accepted and named in one line at start; --help says which these are. Two
-// things are different: --storage-file keeps the objects in a file instead of an etcd, and --secure-port=0 is any free port.
+// Flags of kube-apiserver that have no effect yet are accepted and listed in one line at start; --help marks them. Two flags
+// differ: --storage-file stores the objects in a file instead of an etcd, and --secure-port=0 means any free port.
 //
 // # Users
 //
-// Users are those of --token-auth-file and of the client certificates of --client-ca-file. If neither is given there is one
-// user, an administrator in system:masters, whose certificate, token and kubeconfig (admin.kubeconfig) are in --cert-dir; the
-// certificate and token there are nobody's if users are given. Requests without credentials are those of system:anonymous; with
-// the mode AlwaysAllow, the default, they are so at the health paths only, and refused elsewhere.
+// Users are those of --token-auth-file and of the client certificates of --client-ca-file. If neither is given, the only user is
+// an administrator in system:masters. The administrator's certificate, token and kubeconfig (admin.kubeconfig) are in --cert-dir.
+// If users are given, the certificate and the token there are not valid. Requests without credentials are those of
+// system:anonymous. In the mode AlwaysAllow, the default, this is so only for the health paths, and other requests without
+// credentials are refused.
 //
 // # Serving certificate
 //
-// It is that of --tls-cert-file, or else apiserver.crt and apiserver.key of --cert-dir. If they are missing they are made: for
-// localhost, 127.0.0.1, ::1 and --bind-address, by an authority in --cert-dir whose certificate is the second of apiserver.crt.
+// The serving certificate is that of --tls-cert-file, or else apiserver.crt and apiserver.key of --cert-dir. If these are missing
+// they are created for localhost, 127.0.0.1, ::1 and --bind-address. The certificate authority is in --cert-dir, and its
+// certificate is the second one in apiserver.crt.
 //
 // # Start and end
 //
-// When /readyz is ok the program prints "ready URL kubeconfig=PATH" to standard output, where PATH is empty if there is no
-// kubeconfig. It logs to standard error. SIGTERM and SIGINT end it with exit code 0 when the requests under way are answered; a
-// second signal ends it at once.
+// When /readyz is ok the program prints "ready URL kubeconfig=PATH" to standard output. PATH is empty if there is no kubeconfig.
+// The program logs to standard error. After SIGTERM or SIGINT it answers the requests in flight and exits with code 0. A second
+// signal ends it at once.
 package main
 
 import (
@@ -66,7 +68,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// program says what the flags may ask for.
+// program returns the features of this program, which determine the flags that have an effect.
 func program() options.Program {
 	version := "unknown"
 	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {

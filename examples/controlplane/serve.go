@@ -20,10 +20,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// namespaceLifecycle is the admission plug-in that package builtin has.
+// namespaceLifecycle is the admission plug-in of package builtin.
 const namespaceLifecycle = "NamespaceLifecycle"
 
-// serve is the control plane.
+// serve runs the control plane.
 func serve(ctx context.Context, o *options.Options) error {
 	log, err := logger()
 	if err != nil {
@@ -45,7 +45,7 @@ func serve(ctx context.Context, o *options.Options) error {
 	return listening(srv.Run(ctx))
 }
 
-// listening names the flags of an address that cannot be listened on.
+// listening adds the names of the flags to an error of listening on their address.
 func listening(err error) error {
 	if op := new(net.OpError); !errors.As(err, &op) || op.Op != "listen" {
 		return err
@@ -53,7 +53,8 @@ func listening(err error) error {
 	return fmt.Errorf("--bind-address and --secure-port: %w: stop the program that listens there, or use another address or port; port 0 is any free one", err)
 }
 
-// extensions are installed in this order: authorizers in that of the modes, and kinds last, which serves what no other does.
+// extensions returns the extensions in the order of their installation: authorizers in the order of the modes, and the kinds
+// last, because they serve what no other extension serves.
 func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 	list := []server.Extension{
 		builtin.New(builtin.Options{NoNamespaceAdmission: !slices.Contains(o.AdmissionPlugins, namespaceLifecycle), Logger: log}),
@@ -65,7 +66,7 @@ func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 	return append(list, kinds.Extension())
 }
 
-// serverOptions are what the flags say to the server.
+// serverOptions returns the server's options according to the flags.
 func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) {
 	opener, err := storageOf(o)
 	if err != nil {
@@ -90,7 +91,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 	}, nil
 }
 
-// storageOf opens the storage of the flags.
+// storageOf returns the storage according to the flags.
 func storageOf(o *options.Options) (storage.Opener, error) {
 	if o.StorageFile != "" {
 		return openerOf("--storage-file", bolt.At(o.StorageFile)), nil
@@ -99,14 +100,14 @@ func storageOf(o *options.Options) (storage.Opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix := o.EtcdPrefix
-	if prefix == "/registry" { // which all keys begin with
+	prefix := o.EtcdPrefix     // keys of the storage begin with it anyway
+	if prefix == "/registry" { // the storage adds /registry itself
 		prefix = ""
 	}
 	return openerOf("--etcd-servers", etcd.With(etcd.Options{Endpoints: o.EtcdServers, Prefix: prefix, TLS: config})), nil
 }
 
-// openerOf names the flag of a storage that cannot be opened.
+// openerOf adds the name of a flag to the error of a storage that cannot be opened.
 func openerOf(flag string, open storage.Opener) storage.Opener {
 	return func(ctx context.Context) (storage.Backend, error) {
 		b, err := open(ctx)
@@ -117,7 +118,7 @@ func openerOf(flag string, open storage.Opener) storage.Opener {
 	}
 }
 
-// etcdTLS is the client's side of TLS with etcd; nil if no flag says anything about it.
+// etcdTLS returns the TLS configuration for the connection to etcd; nil if no flag is about it.
 func etcdTLS(o *options.Options) (*tls.Config, error) {
 	if o.EtcdCAFile == "" && o.EtcdCertFile == "" {
 		return nil, nil

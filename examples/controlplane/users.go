@@ -20,10 +20,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// givesUsers reports whether flags say who the users are. If they do not there is the administrator of --cert-dir.
+// givesUsers reports whether flags define the users. If not, there is the administrator of --cert-dir.
 func givesUsers(o *options.Options) bool { return o.TokenAuthFile != "" || o.ClientCAFile != "" }
 
-// authenticatorOf knows the users of the flags, and admin if it is not nil.
+// authenticatorOf returns an authenticator for the users of the flags, and for admin if it is not nil.
 func authenticatorOf(o *options.Options, admin *credentials.Bundle, log *zap.Logger) (authn.Authenticator, error) {
 	var members []authn.Authenticator
 	if o.ClientCAFile != "" {
@@ -82,8 +82,8 @@ func readTokens(o *options.Options, log *zap.Logger) (map[string]authn.User, err
 
 func isMaster(u authn.User) bool { return u.InGroup(authn.MastersGroup) }
 
-// anonymousHealth takes requests of the health paths without credentials for those of system:anonymous, and leaves others
-// without a user: the mode AlwaysAllow would allow everything to everybody.
+// anonymousHealth authenticates requests without credentials as system:anonymous, but only for the health paths. Other requests
+// without credentials have no user: otherwise the mode AlwaysAllow would allow everything to everybody.
 func anonymousHealth(a authn.Authenticator) authn.Authenticator {
 	anonymous := authn.WithAnonymous(a)
 	return authn.Func(func(r *http.Request) (*authn.Response, error) {
@@ -98,9 +98,9 @@ func anonymousHealth(a authn.Authenticator) authn.Authenticator {
 
 func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
 
-// firstAuthorizer comes before those of the modes. With roles and bindings it is nil, which stands for the server's own: besides
-// what system:masters may do it allows what the roles system:public-info-viewer and system:discovery of a new cluster do, which
-// are not stored yet.
+// firstAuthorizer returns the authorizer before those of the modes. With the mode RBAC it is nil, which means the server's own
+// authorizer: it allows everything to system:masters, and to others what the roles system:public-info-viewer and system:discovery
+// of a new cluster allow, which are not stored yet.
 func firstAuthorizer(o *options.Options) authz.Authorizer {
 	if slices.Contains(o.AuthorizationModes, "RBAC") {
 		return nil
@@ -108,8 +108,8 @@ func firstAuthorizer(o *options.Options) authz.Authorizer {
 	return authz.Masters()
 }
 
-// authorizerOf adds the authorizer of a mode behind those there are. Its name, which reasons of refusals begin with, is
-// kube-apiserver's.
+// authorizerOf returns an extension that adds the authorizer of a mode after the existing ones. It has the name that
+// kube-apiserver uses; reasons of refusals begin with it.
 func authorizerOf(mode string, log *zap.Logger) server.Extension {
 	switch mode {
 	case "AlwaysAllow":
@@ -117,5 +117,5 @@ func authorizerOf(mode string, log *zap.Logger) server.Extension {
 	case "AlwaysDeny":
 		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysdeny", authz.AlwaysDeny()) })
 	}
-	return rbac.New(rbac.Options{Logger: log}) // package options has refused other modes
+	return rbac.New(rbac.Options{Logger: log}) // package options has refused unknown modes
 }

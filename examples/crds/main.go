@@ -1,10 +1,10 @@
-// Command crds serves no kind of its own but those of clusters that controllers need, such as namespaces, ConfigMaps and
-// Leases, and what CustomResourceDefinitions define: a control plane without nodes. Try it with
+// Command crds serves no kinds of its own. It serves the kinds of clusters that controllers need, such as namespaces, ConfigMaps
+// and Leases, and the kinds that CustomResourceDefinitions define: a control plane without nodes. Try it with
 //
 //	kubectl --kubeconfig crds.kubeconfig create -f definition.yaml
 //
-// Definitions whose versions are converted by a webhook are served as they are if they name it by its URL, and with -services if
-// they name a Service: there is nobody here who runs one.
+// A definition with a conversion webhook works if it names the webhook by its URL. If it names a Service, set -services, because
+// no Services run here.
 package main
 
 import (
@@ -68,9 +68,9 @@ func main() {
 	}
 }
 
-// serve is the control plane.
+// serve runs the control plane.
 func serve(ctx context.Context, opts server.Options, lenient bool, webhooks webhook.Options) error {
-	config := zap.NewProductionConfig() // a line to stderr for each start, stop and failed request
+	config := zap.NewProductionConfig() // logs each start, stop and failed request to stderr
 	config.Encoding, config.Sampling, config.DisableCaller, config.DisableStacktrace = "console", nil, true, true
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
 	log, err := config.Build()
@@ -91,7 +91,7 @@ func serve(ctx context.Context, opts server.Options, lenient bool, webhooks webh
 	return srv.Run(ctx)
 }
 
-// webhooksAt says where services are. Webhooks that definitions name by URL need nothing.
+// webhooksAt returns options for webhooks that are Services. Webhooks with a URL need no options.
 func webhooksAt(services string) (o webhook.Options, err error) {
 	if services == "" {
 		return o, nil

@@ -49,7 +49,7 @@ type WidgetStatus struct {
 type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 
 //go:embed main.go
-var source embed.FS // the comments above are what kubectl explain prints
+var source embed.FS // kubectl explain prints the comments above
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")

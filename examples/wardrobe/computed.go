@@ -28,7 +28,7 @@ type OutfitSpec struct {
 // Outfit is what the shelves of a namespace have to offer for one season. It is made when it is asked for, and not stored.
 type Outfit = runtime.Resource[OutfitSpec, struct{}]
 
-// outfits serves what can be computed from the shelves: nothing but get and list, since it has no other methods.
+// outfits serves a resource that is computed from the shelves. It supports only get and list, because it has no other methods.
 type outfits struct {
 	shelves *registry.Typed[*Shelf]
 }
@@ -62,7 +62,7 @@ func (o outfits) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Objec
 	return list, nil
 }
 
-// outfit takes the first garment of each kind that can be worn in a season.
+// outfit returns the first garments of each kind for a season.
 func outfit(shelves []*Shelf, namespace, season string) *Outfit {
 	out := &Outfit{ObjectMeta: metav1.ObjectMeta{Name: season, Namespace: namespace}}
 	places := map[string]*string{"shirt": &out.Spec.Shirt, "trousers": &out.Spec.Trousers, "coat": &out.Spec.Coat, "hat": &out.Spec.Hat}
@@ -79,9 +79,9 @@ func outfit(shelves []*Shelf, namespace, season string) *Outfit {
 	return out
 }
 
-// look serves shelves/<name>/look, which is no object: it answers GET with a drawing of the shelf, in plain text.
+// look serves shelves/<name>/look, which is not an object: it answers GET with a drawing of the shelf in plain text.
 type look struct {
-	shelves *registry.Typed[*Shelf] // from Open
+	shelves *registry.Typed[*Shelf] // set by Open
 }
 
 // Open implements registry.Opener.
@@ -105,6 +105,6 @@ func (l *look) Connect(call *registry.Call, name, _ string, _ *http.Request) (ht
 		for _, g := range s.Spec.Garments {
 			words = append(words, strings.TrimSpace(g.Color+" "+g.Kind))
 		}
-		fmt.Fprintf(w, "|%s|\n", strings.Join(words, "|")) // the client has gone: there is nobody left to tell
+		fmt.Fprintf(w, "|%s|\n", strings.Join(words, "|")) // ignore the error: the client has gone
 	}), nil
 }

@@ -1,6 +1,6 @@
-// Command wardrobe serves shelves of garments as a Kubernetes API, with what a real API has: three versions, defaults,
-// rules, a status, scale, printer columns, a subresource that is no object, a resource that is computed and not stored,
-// and the namespaces, events, leases and garbage collection that controllers count on. Try it with
+// Command wardrobe serves shelves of garments as a Kubernetes API, with the features of a real API: three versions, defaults,
+// rules, a status, scale, printer columns, a subresource that is not an object, a resource that is computed and not stored, and
+// the namespaces, events, leases and garbage collection that controllers need. Try it with
 //
 //	export KUBECONFIG=$PWD/wardrobe.kubeconfig
 //	kubectl apply -f examples/wardrobe/shelves.yaml
@@ -31,7 +31,7 @@ import (
 const group = "wardrobe.example.com"
 
 //go:embed *.go
-var source embed.FS // its comments are what kubectl explain prints
+var source embed.FS // kubectl explain prints its comments
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")
@@ -48,8 +48,8 @@ func main() {
 }
 
 func serve(ctx context.Context, listen, data, kubeconfig string) error {
-	config := zap.NewProductionConfig() // starts, stops and answers of 500 and more, on stderr
-	config.Sampling = nil               // all of them
+	config := zap.NewProductionConfig() // logs starts, stops and answers of 500 and more to stderr
+	config.Sampling = nil               // log all of them
 	logger, err := config.Build()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func serve(ctx context.Context, listen, data, kubeconfig string) error {
 		return err
 	}
 	err = errors.Join(
-		srv.Install(builtin.New(builtin.Options{Logger: logger})), // namespaces, events, leases, ...: what controllers count on
+		srv.Install(builtin.New(builtin.Options{Logger: logger})), // namespaces, events, leases, ...: controllers need them
 		srv.Install(server.ExtensionFunc(wardrobe)),
 	)
 	if err != nil {
@@ -97,12 +97,12 @@ func wardrobe(h *server.Host) error {
 	}}}})
 }
 
-// shelfGroup is the group with the kind that is stored, in its three versions.
+// shelfGroup returns the group with the stored kind in its three versions.
 func shelfGroup() server.Group {
 	return server.Group{
 		Name: group,
 		Versions: []server.Version{
-			{Name: "v1", Docs: source, Resources: []server.Resource{ // the first version is the hub, and stored
+			{Name: "v1", Docs: source, Resources: []server.Resource{ // the first version is the hub, which is stored
 				server.Kind("Shelf", server.KindOptions[*Shelf]{
 					Plural: "shelves", ShortNames: []string{"sh"}, Categories: []string{"all"},
 					Strategy: rules(), SelectableFields: []string{"spec.season"}, Subresources: map[string]server.Subresource{"look": {Storage: &look{}}},

@@ -42,7 +42,7 @@ type ShelfStatus struct {
 // Shelf is a shelf of a wardrobe, with what lies on it.
 type Shelf = runtime.Resource[ShelfSpec, ShelfStatus]
 
-// rules are those that no tag of a single field can say.
+// rules returns the rules that a tag of a single field cannot express.
 func rules() registry.Strategy[*Shelf] {
 	return registry.Strategy[*Shelf]{
 		Validate: func(_ *registry.Call, s *Shelf) field.ErrorList {

@@ -1,30 +1,31 @@
-// Package builtin is the extension with the kinds and controllers that clients and controllers of any Kubernetes API count on:
+// Package builtin provides an extension with the kinds and controllers that clients expect of any Kubernetes API.
 //
 //	err := srv.Install(builtin.New(builtin.Options{}))
 //
-// # What it adds
+// # Contents
 //
 //   - Namespaces, ConfigMaps, Secrets and Events of core v1, Events of events.k8s.io/v1 (the same objects), and Leases of
-//     coordination.k8s.io/v1, with the rules, field selectors and columns that kube-apiserver has for them. So leader
-//     election, event recorders and Helm work.
-//   - The life of namespaces: default, kube-system, kube-public and kube-node-lease exist before the server is ready, an
-//     object can only be created in a namespace that exists and is not being deleted, and a namespace that is deleted
-//     takes all its objects with it.
-//   - The garbage collector: an object whose owners are gone is deleted, and a DELETE with the policy Foreground or Orphan
-//     does what it says. See https://kubernetes.io/docs/concepts/architecture/garbage-collection/.
+//     coordination.k8s.io/v1, with the rules, field selectors and columns that kube-apiserver has for them. So leader election,
+//     event recorders and Helm work.
+//   - The lifecycle of namespaces. The namespaces default, kube-system, kube-public and kube-node-lease exist before the server
+//     is ready. An object can only be created in a namespace that exists and is not being deleted. The deletion of a namespace
+//     deletes all objects in it.
+//   - The garbage collector. An object whose owners are gone is deleted, and a DELETE with the policy Foreground or Orphan has
+//     its effect. See https://kubernetes.io/docs/concepts/architecture/garbage-collection/.
 //
 // # Several servers
 //
-// Servers that share a storage elect one, by the Lease keelson-controllers in kube-system, whose collector and namespace
-// controller work; the others wait. All of them should have installed the extension: one without it lets objects into
-// namespaces that are being deleted. A storage that is one process's alone (memory, a bolt file) needs no election, and
-// has no such Lease.
+// Servers that share a storage elect one server by the Lease keelson-controllers in kube-system. The collector and the namespace
+// controller run only on that server; the other servers wait. Install the extension in all of them: a server without it lets
+// clients create objects in namespaces that are being deleted. A storage that belongs to one process (memory, a bolt file) needs
+// no election and has no such Lease.
 //
-// # What will bite
+// # Limits
 //
-//   - The garbage collector follows the metadata of every kind that is served, so that the caches of all kinds are in use
-//     on the server that leads.
-//   - An owner of a kind that no server here serves is never taken for absent: what it owns stays.
-//   - Delete the objects of a kind before the kind is withdrawn: what is stored is not found when its namespace goes.
-//   - Events are gone an hour after their last change ([Options].EventTTL).
+//   - The garbage collector watches the metadata of every served kind, so that the caches of all kinds are in use on the elected
+//     server.
+//   - An owner of a kind that this server does not serve is never considered absent: its dependents are kept.
+//   - Delete the objects of a kind before you withdraw the kind. Objects of a withdrawn kind are not deleted with their
+//     namespace.
+//   - Events are deleted an hour after their last change ([Options].EventTTL).
 package builtin

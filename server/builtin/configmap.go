@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// whenImmutable is why a ConfigMap or a Secret does not change.
+// whenImmutable is the error text for a change of an immutable ConfigMap or Secret.
 const whenImmutable = "field is immutable when `immutable` is set"
 
 // ConfigMap returns the kind ConfigMap for v1 of the core group, as kube-apiserver serves it.
@@ -51,7 +51,7 @@ func validateConfigMap(m *corev1.ConfigMap) field.ErrorList {
 		size += len(m.BinaryData[key])
 	}
 	if size > corev1.MaxSecretSize {
-		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize)) // of the object as a whole
+		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize)) // the path is that of the whole object
 	}
 	return errs
 }
@@ -81,8 +81,8 @@ func validateConfigMapUpdate(_ *registry.Call, m, old *corev1.ConfigMap) field.E
 	return append(errs, validateConfigMap(m)...)
 }
 
-// validateGenerateName judges the generateName of an update, which may change it: of some kinds kube-apiserver judges all
-// metadata then as when the object is made.
+// validateGenerateName validates the generateName in an update, which may change it. For some kinds kube-apiserver validates all
+// metadata in updates as in creates.
 func validateGenerateName(m metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	prefix := m.GetGenerateName()
 	if prefix == "" {
@@ -97,7 +97,7 @@ func validateGenerateName(m metav1.Object, rule apivalidation.ValidateNameFunc) 
 
 func isSet(b *bool) bool { return b != nil && *b }
 
-// emptyNulls makes null values empty ones, as they are read from kube-apiserver: its storage does not know the difference.
+// emptyNulls replaces null values by empty ones, as clients read them from kube-apiserver: its storage does not distinguish them.
 func emptyNulls(data map[string][]byte) {
 	for key, value := range data {
 		if value == nil {

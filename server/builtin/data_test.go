@@ -25,9 +25,9 @@ func dataGroups() []server.Group {
 	}
 }
 
-// What these kinds answer is in server/testdata/wire/builtin. Here is what does not show there.
+// server/testdata/wire/builtin has the answers for these kinds. The tests here cover the rest.
 
-// A map without keys is no map: clients that send protobuf cannot tell the two apart.
+// A map without keys counts as no map, because clients that send protobuf cannot distinguish them.
 func TestImmutableDataMayBeEmptyOrAbsent(t *testing.T) {
 	t.Parallel()
 	for _, was := range []map[string][]byte{nil, {}} {
@@ -59,7 +59,7 @@ func TestSecretDefaultsOnce(t *testing.T) {
 	}
 }
 
-// What is wrong with many keys is told in the order of the keys, time after time.
+// Errors about several keys are always in the order of the keys.
 func TestDataErrorsAreInOrder(t *testing.T) {
 	t.Parallel()
 	m := &corev1.ConfigMap{Data: map[string]string{}, BinaryData: map[string][]byte{}}
@@ -76,7 +76,7 @@ func TestDataErrorsAreInOrder(t *testing.T) {
 	}
 }
 
-// Objects are where kube-apiserver has them.
+// Objects have the storage keys of kube-apiserver.
 func TestDataIsStoredWhereKubernetesHasIt(t *testing.T) {
 	t.Parallel()
 	backend := memory.New(memory.Options{})
@@ -99,7 +99,7 @@ func TestDataIsStoredWhereKubernetesHasIt(t *testing.T) {
 	}
 }
 
-// Whatever a body is, the answer is no fault of the server's.
+// No body causes an internal error.
 func FuzzData(f *testing.F) {
 	srv := servertest.Start(f, server.Options{Groups: dataGroups()})
 	client := srv.Client()

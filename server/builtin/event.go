@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// defaultEventTTL is how long kube-apiserver keeps events, see its flag --event-ttl.
+// defaultEventTTL is the default of kube-apiserver's flag --event-ttl.
 const defaultEventTTL = time.Hour
 
-// Events returns the kind Event, which two groups serve, as in Kubernetes: the resource for v1 of the core group, by which
-// objects are stored, and the group events.k8s.io. They must be served in one call. An event is deleted that long after it
-// was written last; 0 is an hour.
+// Events returns the kind Event, which two groups serve, as in Kubernetes: the resource for v1 of the core group, in which
+// objects are stored, and the group events.k8s.io. Both must be served in one call. An event is deleted when ttl has passed since
+// its last write; 0 means an hour.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/.
 func Events(ttl time.Duration) (core server.Resource, group server.Group) {
@@ -59,7 +59,7 @@ func Events(ttl time.Duration) (core server.Resource, group server.Group) {
 	return core, group
 }
 
-// referenceFields are the selectable fields of a reference to an object.
+// referenceFields returns the selectable fields of a reference to an object.
 func referenceFields(at string) []string {
 	out := []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"}
 	for i, name := range out {
@@ -68,18 +68,19 @@ func referenceFields(at string) []string {
 	return out
 }
 
-// eventStrategy is what kube-apiserver does with events: they are plain data, which a PUT may make and may overwrite.
+// eventStrategy returns the strategy of kube-apiserver for events: a PUT may create and overwrite them.
 func eventStrategy() registry.Strategy[*corev1.Event] {
 	return registry.Strategy[*corev1.Event]{
 		Validate:       validateEvent,
 		ValidateUpdate: validateEventUpdate,
-		ValidateName:   func(string, bool) []string { return nil }, // any segment of a path; see validateEvent
+		ValidateName:   func(string, bool) []string { return nil }, // any path segment; see validateEvent
 		NoGeneration:   true,
 		CreateOnUpdate: true,
 	}
 }
 
-// eventColumns is the table of events. hub shows an object as one of the core group; it need not be a copy.
+// eventColumns returns the table columns of events. hub returns an object as one of the core group; the result need not be a
+// copy.
 func eventColumns[P runtime.Object](hub func(P) *corev1.Event) []server.Column[P] {
 	doc, meta := corev1.Event{}.SwaggerDoc(), metav1.ObjectMeta{}.SwaggerDoc()
 	column := func(name, description string, priority int32, value func(*corev1.Event) any) server.Column[P] {
@@ -101,8 +102,8 @@ func eventColumns[P runtime.Object](hub func(P) *corev1.Event) []server.Column[P
 	}
 }
 
-// occurrences says how long ago an event was first and last seen, and how often. Recorders of the core group count in the
-// event itself, those of events.k8s.io in its series, and only when there was more than one.
+// occurrences returns how long ago an event first and last happened, and how often. Recorders of the core group count in the
+// event itself. Recorders of events.k8s.io count in its series, and only if it happened more than once.
 func occurrences(e *corev1.Event) (first, last string, count int64) {
 	first = ago(e.FirstTimestamp.Time)
 	if e.FirstTimestamp.IsZero() {
@@ -119,7 +120,7 @@ func occurrences(e *corev1.Event) (first, last string, count int64) {
 	return first, last, max(int64(e.Count), 1)
 }
 
-// ago is how tables show a time.
+// ago returns the time since t as tables show it.
 func ago(t time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -127,7 +128,7 @@ func ago(t time.Time) string {
 	return duration.HumanDuration(time.Since(t))
 }
 
-// involved is the object of an event, as kubectl takes it: pod/web-0.
+// involved returns the object of an event in the form of kubectl: pod/web-0.
 func involved(o corev1.ObjectReference) string {
 	kind := strings.ToLower(o.Kind)
 	if o.Name == "" {
@@ -136,7 +137,7 @@ func involved(o corev1.ObjectReference) string {
 	return kind + "/" + o.Name
 }
 
-// source is who reported an event, and from where.
+// source returns the reporter of an event and its host.
 func source(e *corev1.Event) string {
 	component, instance := e.Source.Component, e.Source.Host
 	if component == "" {

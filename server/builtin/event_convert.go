@@ -5,8 +5,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// intoCore makes what the core group calls an event of events.k8s.io, but for the metadata. Both have the same fields
-// under different names: what the core group had first is "deprecated" in the other.
+// intoCore converts an event of events.k8s.io to one of the core group, except for the metadata. Both have the same fields under
+// different names: the older fields of the core group are called "deprecated" in the other group.
 func intoCore(in *eventsv1.Event, out *corev1.Event) {
 	out.InvolvedObject = in.Regarding
 	out.Related = in.Related

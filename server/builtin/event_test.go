@@ -31,7 +31,7 @@ func TestEventsLoseNothingBetweenTheirGroups(t *testing.T) {
 	roundtrip.Test(t, scheme, roundtrip.Options{})
 }
 
-// An event goes an hour after it was written last, in whichever group.
+// An event is deleted an hour after its last write, in both groups.
 func TestEventsGoAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ ttl, lives time.Duration }{{0, time.Hour}, {time.Minute, time.Minute}} {
@@ -73,7 +73,7 @@ func TestEventsGoAfterAWhile(t *testing.T) {
 	}
 }
 
-// What the files of server/testdata/wire/event do not show of tables: how times are counted.
+// The counts of tables that the files of server/testdata/wire/event do not show.
 func TestOccurrences(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestSourceOfAnEvent(t *testing.T) {
 	}
 }
 
-// Callers in process, whose context is of no request, are judged as those of the core group.
+// Calls in the process, whose context belongs to no request, are validated like requests of the core group.
 func TestEventsOfCallersInProcess(t *testing.T) {
 	t.Parallel()
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}

@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// How long the texts of an event may be, in bytes: see the doc comments of k8s.io/api/events/v1.
+// These are the maximum lengths of texts of an event, in bytes: see the doc comments of k8s.io/api/events/v1.
 const (
 	maxEventWord = 128
 	maxEventNote = 1024
 )
 
-// validateEvent finds what kube-apiserver finds wrong with a new event. Its rules are those of two APIs: an event with an
-// eventTime is of a new recorder and is complete, an older one only names its namespace right. What is made in the version
-// events.k8s.io/v1 is of a new recorder, and has nothing that only older ones have. Paths are those of the core group in
-// both.
+// validateEvent returns the errors that kube-apiserver finds in a new event. It has the rules of two APIs. An event with an
+// eventTime is from a recorder of the new API and must be complete. For an older event only the namespace is validated. An event
+// created in the version events.k8s.io/v1 must be from the new API and must not have fields of older events. Paths are those of
+// the core group in both.
 func validateEvent(call *registry.Call, e *corev1.Event) field.ErrorList {
 	errs := validateParts(call, e)
 	if !isNewAPI(call) {
@@ -51,7 +51,7 @@ func validateEvent(call *registry.Call, e *corev1.Event) field.ErrorList {
 		name string
 		set  bool
 	}{
-		{"firstTimestamp", e.FirstTimestamp != metav1.Time{}}, // what was sent as the year 1 is set
+		{"firstTimestamp", e.FirstTimestamp != metav1.Time{}}, // the year 1 counts as set
 		{"lastTimestamp", e.LastTimestamp != metav1.Time{}},
 		{"count", e.Count != 0},
 		{"source", e.Source != corev1.EventSource{}},
@@ -63,8 +63,8 @@ func validateEvent(call *registry.Call, e *corev1.Event) field.ErrorList {
 	return errs
 }
 
-// validateEventUpdate finds what kube-apiserver finds wrong with a change. In the version events.k8s.io/v1 only the series
-// and the metadata change.
+// validateEventUpdate returns the errors that kube-apiserver finds in a change. In the version events.k8s.io/v1 only the series
+// and the metadata may change.
 func validateEventUpdate(call *registry.Call, e, old *corev1.Event) field.ErrorList {
 	errs := validateParts(call, e)
 	if !isNewAPI(call) {
@@ -96,7 +96,8 @@ func validateEventUpdate(call *registry.Call, e, old *corev1.Event) field.ErrorL
 	return errs
 }
 
-// reference and reporter are how kube-apiserver shows two types of its API in errors: by the names of their fields in Go.
+// reference and reporter have the forms in which kube-apiserver shows two types of its API in errors: with the names of Go
+// fields.
 type (
 	reference struct {
 		Kind, Namespace, Name                  string
@@ -106,12 +107,12 @@ type (
 	reporter struct{ Component, Host string }
 )
 
-// microseconds is a time as JSON has it; what came as protobuf may be more exact.
+// microseconds truncates a time to the precision of JSON; a time from protobuf may be more precise.
 func microseconds(t metav1.MicroTime) metav1.MicroTime {
 	return metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
 }
 
-// validateParts is what holds of an event at all times and in both versions.
+// validateParts validates what must be valid in creates and updates, and in both versions.
 func validateParts(call *registry.Call, e *corev1.Event) field.ErrorList {
 	errs := validateEventNamespace(e)
 	if !e.EventTime.IsZero() {
@@ -138,8 +139,9 @@ func validateParts(call *registry.Call, e *corev1.Event) field.ErrorList {
 	return errs
 }
 
-// validateEventNamespace finds an event that is not where its object is. One about an object without a namespace is in
-// default, where recorders put it, or if it is of a new one in kube-system.
+// validateEventNamespace returns an error if an event is in a wrong namespace. An older event must be in the namespace of its
+// object; an event of the new API may be anywhere. An event about an object without a namespace must be in default, where
+// recorders put it. If it is of the new API, kube-system is also allowed.
 func validateEventNamespace(e *corev1.Event) field.ErrorList {
 	regarding := e.InvolvedObject.Namespace
 	ok := e.Namespace == regarding
@@ -155,7 +157,7 @@ func validateEventNamespace(e *corev1.Event) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), regarding, "does not match event.namespace")}
 }
 
-// validateSeries finds what is wrong with the series of an event that came again.
+// validateSeries validates the series of an event.
 func validateSeries(s *corev1.EventSeries) (errs field.ErrorList) {
 	if s == nil {
 		return nil
@@ -183,8 +185,7 @@ func atMost(path *field.Path, text string, limit int) field.ErrorList {
 	return nil
 }
 
-// isNewAPI reports whether a request came in the version events.k8s.io/v1. Callers in process are as those of the core
-// group.
+// isNewAPI reports whether a request came in the version events.k8s.io/v1. Calls in the process count as calls in the core group.
 func isNewAPI(call *registry.Call) bool {
 	return call.APIGroup == eventsv1.GroupName && call.APIVersion == "v1"
 }

@@ -21,27 +21,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options refines New. The zero Options installs everything.
+// Options are the options of New. The zero Options installs everything.
 type Options struct {
-	// NoControllers leaves out the garbage collector and the deletion of what is in a deleted namespace, which then stays
-	// Terminating: in Kubernetes kube-controller-manager does those, and not kube-apiserver.
+	// NoControllers leaves out the garbage collector and the deletion of the objects in a deleted namespace, which then stays
+	// Terminating. In Kubernetes these controllers run in kube-controller-manager, not in kube-apiserver.
 	NoControllers bool
-	// AllowMissingNamespaces lets objects be created in namespaces that do not exist; in one that is being deleted they
-	// are refused all the same. Set it on all servers of a storage, or on none.
+	// AllowMissingNamespaces allows creates in namespaces that do not exist. Creates in a namespace that is being deleted are
+	// still refused. Set it on all servers of a storage, or on none.
 	AllowMissingNamespaces bool
-	// NoNamespaceAdmission leaves out the admission plug-in NamespaceLifecycle: objects may be created in namespaces that do
-	// not exist or are being deleted, and the system namespaces may be deleted. Set it on all servers of a storage, or on none.
+	// NoNamespaceAdmission leaves out the admission plug-in NamespaceLifecycle: objects may be created in namespaces that do not
+	// exist or are being deleted, and the system namespaces may be deleted. Set it on all servers of a storage, or on none.
 	NoNamespaceAdmission bool
-	// EventTTL is how long an event is kept after it was written last; 0 is an hour.
+	// EventTTL is how long an event is kept after its last write; 0 means an hour.
 	EventTTL time.Duration
-	// Identity names this server among those that share a storage, in the Lease of the one that leads; "" is the name of
-	// the host and a random part.
+	// Identity is the name of this server in the Lease of the elected server. It must be unique among the servers that share a
+	// storage. "" means the name of the host and a random part.
 	Identity string
-	// Logger gets what fails and is tried again, and who leads; nil is silent.
+	// Logger receives failures that are tried again, and the results of elections. With nil nothing is logged.
 	Logger *zap.Logger
 }
 
-// New returns the extension. It is installed once in a server, before it serves or while it does, and ends with it.
+// New returns the extension. Install it once in a server, before or while the server serves. It ends with the server.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -112,10 +112,11 @@ func (e extension) Install(h *server.Host) error {
 	return nil
 }
 
-// LeaseName is that of the Lease in kube-system by which servers with a common storage find the one whose controllers work.
+// LeaseName is the name of the Lease in kube-system by which servers with a shared storage elect the one that runs the
+// controllers.
 const LeaseName = "keelson-controllers"
 
-// typed returns the objects of a kind that the extension serves, for a controller.
+// typed returns a typed registry of a kind of this extension, for a controller.
 func typed[T runtime.Object](h *server.Host, resource schema.GroupResource, controller string) (*registry.Typed[T], error) {
 	reg, err := h.Registry(resource)
 	if err != nil {
@@ -131,7 +132,7 @@ func typed[T runtime.Object](h *server.Host, resource schema.GroupResource, cont
 // collectorName is the name of the garbage collector in Kubernetes.
 const collectorName = "generic-garbage-collector"
 
-// account is the user that a controller is, by the name that it has in Kubernetes.
+// account returns the user that a controller acts as. It has the name of the controller in Kubernetes.
 func account(controller string) *authn.User {
 	return authn.ServiceAccount(metav1.NamespaceSystem, controller)
 }

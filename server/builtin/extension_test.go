@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// shared is a storage that several servers have: none of them closes it, and none knows its revision without asking.
+// shared is a storage that several servers use. None of them closes it, and each must read its revision from it.
 type shared struct{ storage.Backend }
 
 func (shared) Close() error { return nil }
@@ -75,7 +75,7 @@ func typed[T interface {
 	return out
 }
 
-// collects fails the test unless a dependent goes with its owner, and a namespace with its content.
+// collects fails the test unless a dependent is deleted with its owner, and content with its namespace.
 func (w *installed) collects(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if _, err := w.spaces.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "attic"}}); err != nil {
@@ -127,7 +127,7 @@ func (w *installed) leader(ctx context.Context, t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// Of two servers with one storage one has the Lease and collects; when it ends, the other does.
+// One of two servers with one storage has the Lease and collects garbage. When it ends, the other one does.
 func TestOneOfTwoServersLeads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestOneOfTwoServersLeads(t *testing.T) {
 	})
 }
 
-// An owner in another namespace is told by an event.
+// An event reports an owner in another namespace.
 func TestInvalidOwnersAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestInvalidOwnersAreTold(t *testing.T) {
 	})
 }
 
-// A storage that is the process's own needs no election.
+// A storage that belongs to one process needs no election.
 func TestAStorageOfOneProcessNeedsNoLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// A server that ends while the extension is installed is not waited for.
+// The installation of the extension does not block if the server ends meanwhile.
 func TestInstallEndsWithItsServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestInstallEndsWithItsServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		_ = srv.Install(builtin.New(builtin.Options{})) // whether it is told that its work ends at once is not promised
+		_ = srv.Install(builtin.New(builtin.Options{})) // it may or may not return an error
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("Install went on for %v", took)
 		}

@@ -13,9 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// invalidOwners records an Event for each owner reference that cannot hold, as the garbage collector of Kubernetes does: see
-// "Owner references in object specifications" in
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/.
+// invalidOwners records an Event for each invalid owner reference, as the garbage collector of Kubernetes does. See "Owner
+// references in object specifications" in https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/.
 type invalidOwners struct {
 	events *registry.Typed[*corev1.Event]
 	queue  chan garbage.Invalid
@@ -26,7 +25,7 @@ func newInvalidOwners(events *registry.Typed[*corev1.Event], log *zap.Logger) *i
 	return &invalidOwners{events, make(chan garbage.Invalid, 64), log}
 }
 
-// note does not wait: of more references than can be recorded some are only in the log.
+// note does not block. If there are more references than it can record, it only logs some of them.
 func (o *invalidOwners) note(i garbage.Invalid) {
 	select {
 	case o.queue <- i:
@@ -47,7 +46,7 @@ func (o *invalidOwners) run(ctx context.Context) {
 
 func (o *invalidOwners) record(ctx context.Context, i garbage.Invalid) {
 	defer func() {
-		if v := recover(); v != nil { // of a plug-in of the program's
+		if v := recover(); v != nil { // a plug-in of the program panicked
 			o.log.Error("recording an event panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
 		}
 	}()

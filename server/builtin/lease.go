@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Lease returns the kind Lease for v1 of the group coordination.k8s.io, as kube-apiserver serves it: leader election and
-// the heartbeats of nodes work with it. A PUT makes a lease that is not there, and must name the resourceVersion of one that
-// is.
+// Lease returns the kind Lease for v1 of the group coordination.k8s.io, as kube-apiserver serves it: leader election and the
+// heartbeats of nodes work with it. A PUT creates a lease that does not exist. For an existing lease it must have the
+// resourceVersion.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/.
 func Lease() server.Resource {
 	return server.Kind("Lease", server.KindOptions[*coordinationv1.Lease]{
-		StoragePath: "leases", // where kube-apiserver has them
+		StoragePath: "leases", // the storage path of kube-apiserver
 		Strategy: registry.Strategy[*coordinationv1.Lease]{
 			PrepareForCreate: func(_ *registry.Call, l *coordinationv1.Lease) {
 				withdrawCoordination(&l.Spec, coordinationv1.LeaseSpec{})
@@ -47,8 +47,8 @@ func Lease() server.Resource {
 	})
 }
 
-// withdrawCoordination takes out of a spec what coordinated leader election (KEP-4355) would read, unless it is stored
-// already: as in a kube-apiserver with the feature off, which it is unless it is asked for, nobody would act on it.
+// withdrawCoordination removes the fields of coordinated leader election (KEP-4355) from a spec, unless they are stored already.
+// kube-apiserver does the same unless the feature is enabled. No controller here would act on the fields.
 func withdrawCoordination(spec *coordinationv1.LeaseSpec, old coordinationv1.LeaseSpec) {
 	if old.Strategy == nil {
 		spec.Strategy = nil
@@ -69,7 +69,7 @@ func validateLease(spec *coordinationv1.LeaseSpec, at *field.Path) field.ErrorLi
 	strategy := coordinationv1.CoordinatedLeaseStrategy("")
 	if spec.Strategy != nil {
 		strategy = *spec.Strategy
-		errs = append(errs, validateLeaseStrategy(strategy, at.Child("strategy", "strategy"))...) // kube-apiserver's path too
+		errs = append(errs, validateLeaseStrategy(strategy, at.Child("strategy", "strategy"))...) // sic: the path of kube-apiserver
 	}
 	if holder := spec.PreferredHolder; holder != nil && *holder != "" && strategy == "" {
 		errs = append(errs, field.Forbidden(at.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
@@ -77,7 +77,7 @@ func validateLease(spec *coordinationv1.LeaseSpec, at *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateLeaseStrategy knows one name of Kubernetes' own; others have a domain before a slash.
+// validateLeaseStrategy accepts one name of Kubernetes; others must have a domain before a slash.
 func validateLeaseStrategy(strategy coordinationv1.CoordinatedLeaseStrategy, at *field.Path) field.ErrorList {
 	if !strings.Contains(string(strategy), "/") {
 		if strategy == coordinationv1.OldestEmulationVersion {
@@ -92,7 +92,7 @@ func validateLeaseStrategy(strategy coordinationv1.CoordinatedLeaseStrategy, at 
 	return errs
 }
 
-// ageColumn is the column Age as kube-apiserver's tables of its own kinds have it: a text.
+// ageColumn returns the column Age as it is in kube-apiserver's tables of its own kinds: a text.
 func ageColumn[P interface {
 	runtime.Object
 	metav1.Object

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalize is the Storage of
-// its subresource finalize.
+// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalize is the Storage of the
+// subresource finalize.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/.
 func Namespace(finalize any) server.Resource {
@@ -24,7 +24,7 @@ func Namespace(finalize any) server.Resource {
 		Strategy:         namespaceStrategy(),
 		Default:          defaultNamespace,
 		SelectableFields: []string{"status.phase"},
-		Verbs:            []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // each on its own: no deletecollection
+		Verbs:            []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // no deletecollection
 		Columns: []server.Column[*corev1.Namespace]{
 			{Name: "Status", Description: "The status of the namespace", Value: func(ns *corev1.Namespace) any { return string(ns.Status.Phase) }},
 			ageColumn[*corev1.Namespace](),
@@ -33,8 +33,8 @@ func Namespace(finalize any) server.Resource {
 	})
 }
 
-// defaultNamespace labels a namespace with its name, whatever it was labelled with, so that selectors of labels can
-// choose it, and says that it is active if nothing else is said.
+// defaultNamespace sets the label with the namespace's name, whatever its value was, so that label selectors can select the
+// namespace. It also sets the default phase Active.
 func defaultNamespace(ns *corev1.Namespace) {
 	if ns.Name != "" && ns.Labels[corev1.LabelMetadataName] != ns.Name {
 		if ns.Labels == nil {
@@ -47,8 +47,8 @@ func defaultNamespace(ns *corev1.Namespace) {
 	}
 }
 
-// namespaceStrategy is what kube-apiserver does with namespaces. spec.finalizers is written when a namespace is made, and
-// then only through finalize; the phase follows from the deletionTimestamp.
+// namespaceStrategy returns the strategy of kube-apiserver for namespaces. spec.finalizers is written by the create, and after
+// that only through finalize. The phase follows from the deletionTimestamp.
 func namespaceStrategy() registry.Strategy[*corev1.Namespace] {
 	return registry.Strategy[*corev1.Namespace]{
 		PrepareForCreate: func(_ *registry.Call, ns *corev1.Namespace) {
@@ -72,8 +72,8 @@ func namespaceStrategy() registry.Strategy[*corev1.Namespace] {
 	}
 }
 
-// terminateNamespace marks a namespace, however empty it is. While spec.finalizers holds it, another DELETE changes nothing;
-// the one after that is as of any object.
+// terminateNamespace marks a namespace as terminating, even if it is empty. While it has spec.finalizers, another DELETE changes
+// nothing. Without them, a DELETE is handled as for any object.
 func terminateNamespace(_ *registry.Call, ns *corev1.Namespace, now metav1.Time) bool {
 	if ns.DeletionTimestamp != nil {
 		return lifecycle.HoldsContent(ns)
@@ -83,8 +83,8 @@ func terminateNamespace(_ *registry.Call, ns *corev1.Namespace, now metav1.Time)
 	return true
 }
 
-// validateNamespace judges the finalizers of a new namespace. Unlike in an update through finalize, the errors do not tell
-// which one is wrong but by its name.
+// validateNamespace validates the finalizers of a new namespace. Unlike in an update through finalize, the path in an error has
+// no index.
 func validateNamespace(_ *registry.Call, ns *corev1.Namespace) field.ErrorList {
 	var problems field.ErrorList
 	for _, name := range ns.Spec.Finalizers {
@@ -93,12 +93,12 @@ func validateNamespace(_ *registry.Call, ns *corev1.Namespace) field.ErrorList {
 	return problems
 }
 
-// validateNamespaceUpdate looks at the metadata only, for nothing else changes.
+// validateNamespaceUpdate validates only metadata, because nothing else changes.
 func validateNamespaceUpdate(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList {
 	return validateGenerateName(ns, validation.ValidateNamespaceName)
 }
 
-// validateNamespaceStatus refuses a phase other than the one that follows from the deletionTimestamp.
+// validateNamespaceStatus requires the phase that follows from the deletionTimestamp.
 func validateNamespaceStatus(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList {
 	want, when := corev1.NamespaceActive, "empty"
 	if ns.DeletionTimestamp != nil {

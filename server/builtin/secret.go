@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Secret returns the kind Secret for v1 of the core group, as kube-apiserver serves it. It is stored as any other object
-// is: to keep secrets from who reads the storage, encrypt it.
+// Secret returns the kind Secret for v1 of the core group, as kube-apiserver serves it. It is stored like any other object.
+// Encrypt the storage to keep secrets from those who can read it.
 //
 // See https://kubernetes.io/docs/concepts/configuration/secret/.
 func Secret() server.Resource {
@@ -36,7 +36,7 @@ func Secret() server.Resource {
 	})
 }
 
-// defaultSecret gives a secret its type, and takes stringData, which is only written, into data. A null in data is empty.
+// defaultSecret sets the default type and moves stringData, which is write-only, into data. A null in data becomes empty.
 func defaultSecret(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
@@ -65,7 +65,8 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	return append(errs, validateSecretType(s, at)...)
 }
 
-// validateSecretType finds what a secret of its type lacks. Types that Kubernetes does not know may hold anything.
+// validateSecretType returns an error for each key that a secret of its type lacks. Types that Kubernetes does not define may
+// have any keys.
 func validateSecretType(s *corev1.Secret, at *field.Path) field.ErrorList {
 	has := func(key string) bool {
 		_, ok := s.Data[key]
@@ -102,7 +103,7 @@ func validateSecretType(s *corev1.Secret, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateDockerConfig asks for a JSON object at a key. What is there is not shown.
+// validateDockerConfig requires a JSON object at a key. The error does not show the value.
 func validateDockerConfig(data map[string][]byte, key string, at *field.Path) field.ErrorList {
 	text, ok := data[key]
 	if !ok {
@@ -128,7 +129,7 @@ func validateSecretUpdate(_ *registry.Call, s, old *corev1.Secret) field.ErrorLi
 	return append(errs, validateSecret(s)...)
 }
 
-// secretWarnings tells of a certificate and a key that are not a pair.
+// secretWarnings returns a warning if a certificate and a key do not match.
 func secretWarnings(s *corev1.Secret) []string {
 	if s.Type != corev1.SecretTypeTLS {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestPluginReadsWhileTheDefinitionChanges: an admission plug-in that reads the objects of a definition by its request never gets
-// an error or an empty list while the schema changes.
+// TestPluginReadsWhileTheDefinitionChanges checks that an admission plug-in that reads the objects of a definition by its request
+// never gets an error or an empty list while the schema changes.
 func TestPluginReadsWhileTheDefinitionChanges(t *testing.T) {
 	t.Parallel()
 	const objects, changes, clients = 3, 6, 4
 	boats := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}
 	var judged atomic.Int64
-	var wrong sync.Map // what a plug-in got
+	var wrong sync.Map // the plug-in's errors
 	s := newSite(t, nil, server.ExtensionFunc(func(h *server.Host) error {
 		return h.Admit(admission.Plugin{
 			Name:    "reads",

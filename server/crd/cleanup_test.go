@@ -38,7 +38,7 @@ func (s *site) count(path string) int {
 	return len(list.Items)
 }
 
-// A DELETE answers with the definition as it is marked, and takes the objects with it; the next of that name has none.
+// A DELETE answers with the marked definition, and deletes its objects. The next definition of that name has none.
 func TestDeletionTakesTheObjects(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -72,7 +72,7 @@ func TestDeletionTakesTheObjects(t *testing.T) {
 	}
 }
 
-// While objects are held by finalizers, no others are made, and the definition and its names stay.
+// While finalizers hold objects, no new objects can be created, and the definition and its names stay.
 func TestDeletionWaitsForFinalizers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -105,7 +105,7 @@ func TestDeletionWaitsForFinalizers(t *testing.T) {
 	s.want(http.StatusConflict, "POST", crdsPath, text(t, definitionOf("widgets", "Widget")))
 	s.define(definitionOf("gadgets", "Widget"))
 	s.await("gadgets.example.com", hasReason(apiextensionsv1.NamesAccepted, "ListKindConflict"))
-	// A second DELETE changes nothing but the grace period, as of any object.
+	// A second DELETE changes only the grace period, as for any object.
 	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
 
 	for _, name := range []string{"one", "two"} {
@@ -127,7 +127,7 @@ func (s *site) verbs(plural string) string {
 	return ""
 }
 
-// A finalizer of somebody else keeps the definition when its objects are gone.
+// A finalizer of another client holds the definition after its objects are gone.
 func TestOthersHoldADefinition(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -146,7 +146,7 @@ func TestOthersHoldADefinition(t *testing.T) {
 	s.awaitGone("widgets.example.com")
 }
 
-// Who takes the finalizer away by hand keeps the objects, for the next definition of that name; its names are free.
+// If a client removes the finalizer, the objects are kept for the next definition of that name, and the names are free.
 func TestTheFinalizerTakenByHandKeepsTheObjects(t *testing.T) {
 	t.Parallel()
 	var letGo atomic.Bool
@@ -157,7 +157,7 @@ func TestTheFinalizerTakenByHandKeepsTheObjects(t *testing.T) {
 			case ok && d.DeletionTimestamp != nil && len(d.Finalizers) == 0:
 				letGo.Store(true)
 			case r.Operation == admission.Delete && r.Resource.Resource == "widgets" && !letGo.Load():
-				<-ctx.Done() // as long as the definition is there
+				<-ctx.Done() // until the definition is gone
 				return ctx.Err()
 			}
 			return nil
@@ -215,7 +215,7 @@ func TestDeletionOfManyObjects(t *testing.T) {
 	}
 }
 
-// obstinate refuses what its functions say.
+// obstinate is a plug-in that refuses requests according to its functions.
 type obstinate struct {
 	refuse func(r *admission.Request) error
 }
@@ -229,7 +229,7 @@ func sharedOptions(b storage.Backend, v admission.Validator) server.Options {
 	}
 }
 
-// A server that ends at any step of a deletion leaves what another can go on with.
+// A server may end at any step of a deletion, and another server continues the deletion.
 func TestADeletionIsCutOff(t *testing.T) {
 	t.Parallel()
 	isDefinition := func(r *admission.Request) bool { return r.Resource.Resource == "customresourcedefinitions" }
@@ -283,7 +283,7 @@ func TestADeletionIsCutOff(t *testing.T) {
 	}
 }
 
-// A condition says which objects cannot be deleted, and their deletion is tried again, also if a plug-in answers NotFound.
+// A condition lists the objects that cannot be deleted. Their deletion is tried again, also if a plug-in returns NotFound.
 func TestADeletionThatFailsIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		why  error
@@ -328,7 +328,7 @@ func establishOnBoth(one, other *site) {
 	}
 }
 
-// A writer on another server leaves nothing behind that the next definition of the name would begin with.
+// A writer on another server leaves no object that the next definition of the name would have.
 func TestDeletionWithWritersOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
@@ -369,7 +369,7 @@ func TestDeletionWithWritersOnAnotherServer(t *testing.T) {
 	}
 }
 
-// All definitions at once go as one by one.
+// The deletion of the collection of definitions deletes each of them.
 func TestDeletionOfACollection(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -386,7 +386,7 @@ func TestDeletionOfACollection(t *testing.T) {
 	}
 }
 
-// A create that another server let in before, and that ends after the definition is gone, leaves nothing behind either.
+// A create that another server admitted before the DELETE and that ends after the definition is gone leaves no object.
 func TestACreateThatEndsLate(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
@@ -418,7 +418,7 @@ func TestACreateThatEndsLate(t *testing.T) {
 	}
 }
 
-// A definition is there as long as a create is under way that was let in before its DELETE, and takes that object with it.
+// A definition stays until creates that were admitted before its DELETE have ended. The created objects are deleted.
 func TestADeletionWaitsForCreates(t *testing.T) {
 	t.Parallel()
 	arrived, goOn := make(chan struct{}), make(chan struct{})
@@ -457,7 +457,7 @@ func TestADeletionWaitsForCreates(t *testing.T) {
 	}
 }
 
-// From the answer to the DELETE on, the same server lets no create in.
+// After the answer to the DELETE, the same server admits no create.
 func TestNoCreateAfterADelete(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -472,7 +472,7 @@ func TestNoCreateAfterADelete(t *testing.T) {
 	}
 }
 
-// A server that begins while a definition is being deleted refuses creates as the one before, and shows what is left to do.
+// A server that starts while a definition is being deleted also refuses creates, and its discovery shows the remaining verbs.
 func TestARestartDuringADeletion(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)

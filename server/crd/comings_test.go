@@ -10,10 +10,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// comings is how many names things come by, of which series of metrics are kept: those of requests stay in kube-apiserver, too.
+// comings is the number of names in use: request metrics of each name are kept, as in kube-apiserver.
 const comings = 5
 
-// comingDefinition is a definition of a group and names that were there before, and with fields that were not.
+// comingDefinition returns a definition with a group and names that were used before, and with new fields.
 func comingDefinition(i int) *apiextensionsv1.CustomResourceDefinition {
 	plural, group := fmt.Sprint("comings", i%comings), fmt.Sprintf("coming%d.example.com", i%comings)
 	return definitionOf(plural, fmt.Sprint("Coming", i%comings), func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -31,9 +31,9 @@ func comingDefinition(i int) *apiextensionsv1.CustomResourceDefinition {
 	})
 }
 
-// TestComingsAndGoings defines and deletes one thing after another, with objects that are written and watched. Of those that are
-// gone nothing is left but series of metrics by their names: no goroutine, document of OpenAPI, group in discovery, and next to no
-// memory. It runs alone.
+// TestComingsAndGoings creates and deletes many definitions, with objects that are written and watched. Afterwards only series of
+// metrics with their names are left: no goroutine, no OpenAPI document, no group in discovery, and next to no memory. It must not
+// run in parallel with other tests.
 func TestComingsAndGoings(t *testing.T) {
 	count := 60
 	if testing.Short() {
@@ -60,7 +60,7 @@ func TestComingsAndGoings(t *testing.T) {
 		eventually(t, func() bool { return s.do("GET", path, "", nil) == http.StatusNotFound }, func() string { return path + " is not served" })
 		next++
 	}
-	// state is what there is of things that are defined, and how many series of metrics.
+	// state describes what is left of the definitions, and returns the number of series.
 	state := func() (string, int) {
 		var groups, documents, metrics string
 		s.do("GET", "/apis", "", &groups)
@@ -86,7 +86,7 @@ func TestComingsAndGoings(t *testing.T) {
 	}
 	eventually(t, func() bool {
 		is, n := state()
-		return is == was && n <= 2*series // they depend on what was answered, and how fast
+		return is == was && n <= 2*series // the series depend on the answers and their latency
 	}, func() string {
 		is, n := state()
 		return fmt.Sprintf("%d series, after %d; and %s as before: %s", n, series, is, was)
@@ -94,7 +94,7 @@ func TestComingsAndGoings(t *testing.T) {
 	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+5 }, func() string {
 		return fmt.Sprintf("%d goroutines are left, and there were %d", runtime.NumGoroutine(), goroutines)
 	})
-	// The storage and the cache of definitions have their history: some writes of 8 KB for each.
+	// The storage and the cache of definitions keep a history: some writes of 8 KB for each definition.
 	most := uint64(count) * 100 << 10
 	eventually(t, func() bool { return heap() < before+most }, func() string {
 		return fmt.Sprintf("the heap has %d KiB, and had %d KiB", heap()>>10, before>>10)

@@ -24,7 +24,7 @@ func TestADefinitionIsEstablished(t *testing.T) {
 	s := newSite(t, nil)
 	s.define(definitionOf("widgets", "Widget"))
 	d := s.await("widgets.example.com", isTrue(apiextensionsv1.Established))
-	// At once: who sees Established can use the API.
+	// The API works as soon as the condition Established is visible.
 	s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/widgets", object("Widget", "one"))
 	if got, want := said(d, apiextensionsv1.NamesAccepted), "True NoConflicts: no conflicts found"; got != want {
 		t.Errorf("NamesAccepted is %q, want %q", got, want)
@@ -37,7 +37,7 @@ func TestADefinitionIsEstablished(t *testing.T) {
 	}
 }
 
-// Who sees Established in a watch can use the API at once, also when much is defined together.
+// A client that sees Established in a watch can use the API at once, also if many definitions are created together.
 func TestEstablishedMeansServed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -78,14 +78,14 @@ func TestNamesInUse(t *testing.T) {
 	}
 	s.want(http.StatusNotFound, "GET", "/apis/example.com/v1/bb", "")
 
-	// Its names become free with the other's end.
+	// The names of the other definition become free when it is deleted.
 	s.want(http.StatusOK, "DELETE", crdsPath+"/aa.example.com", "")
 	s.awaitGone("aa.example.com")
 	s.await("bb.example.com", isTrue(apiextensionsv1.Established))
 	s.want(http.StatusOK, "GET", "/apis/example.com/v1/bb", "")
 }
 
-// An established definition keeps the names it has when others that it asks for are taken, and gives them up for free ones.
+// An established definition keeps its names if other names that it asks for are taken. It gives them up for free names.
 func TestNamesOfAnEstablishedDefinitionChange(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -136,7 +136,7 @@ func tools() server.Group {
 	}}}}
 }
 
-// Kinds with Go types have their names, and live in one group with definitions.
+// Kinds with Go types keep their names, and can be in one group with definitions.
 func TestNamesOfGoKinds(t *testing.T) {
 	t.Parallel()
 	var host *server.Host
@@ -152,7 +152,7 @@ func TestNamesOfGoKinds(t *testing.T) {
 	s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/tools", object("Tool", "saw"))
 	s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/widgets", object("Widget", "one"))
 
-	// One that never was established goes, and takes nothing with it that is not its own.
+	// A definition that was never established is removed at once, without deleting anything that is not its own.
 	s.want(http.StatusOK, "DELETE", crdsPath+"/tools.example.com", "")
 	eventually(t, func() bool { return s.get("tools.example.com") == nil }, func() string { return text(t, s.get("tools.example.com")) })
 	s.want(http.StatusOK, "GET", "/apis/example.com/v1/namespaces/default/tools/saw", "")
@@ -207,8 +207,7 @@ func (w *stream) next() streamEvent {
 	return e
 }
 
-// A definition that changes ends the watches of its own objects and no others, and no change of it does so that says nothing
-// of what is served.
+// A change of a definition ends the watches of its own objects only, and only if it changes the API.
 func TestWhoseWatchesEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -221,7 +220,7 @@ func TestWhoseWatchesEnd(t *testing.T) {
 		s.want(http.StatusOK, "PATCH", crdsPath+"/widgets.example.com", body, "Content-Type", "application/merge-patch+json")
 	}
 	patch(`{"metadata":{"labels":{"a":"b"}}}`)
-	s.establish(definitionOf("others", "Other")) // by then the label has been seen
+	s.establish(definitionOf("others", "Other")) // by now the change of the label was observed
 	s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/widgets", object("Widget", "one"))
 	if e := widgets.next(); e.Type != "ADDED" {
 		t.Errorf("the watch shows %s", e.Type)
@@ -238,7 +237,7 @@ func TestWhoseWatchesEnd(t *testing.T) {
 	}
 }
 
-// The condition of a protected group follows its annotation.
+// The condition of a definition in a protected group follows its annotation.
 func TestApprovalOfAProtectedGroup(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -258,7 +257,7 @@ func TestApprovalOfAProtectedGroup(t *testing.T) {
 	}
 }
 
-// A server that is ready serves what was defined before, and goes on with what another began.
+// A server that is ready serves the stored definitions, and continues the work of another server.
 func TestARestart(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
@@ -280,7 +279,8 @@ func TestARestart(t *testing.T) {
 	}
 }
 
-// A program may come to serve a kind that was defined before: it has it, and the definition, while it goes, leaves its objects alone.
+// If the program now serves a kind that a definition defines, it takes precedence, and the deletion of the definition keeps its
+// objects.
 func TestAGoKindTakesTheNameOfADefinition(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
@@ -297,7 +297,8 @@ func TestAGoKindTakesTheNameOfADefinition(t *testing.T) {
 	second.want(http.StatusOK, "GET", "/apis/example.com/v1/namespaces/default/tools/saw", "")
 }
 
-// What is defined on one server is served by the other, and one that both accept a kind for is established for one resource.
+// A definition created on one server is served by the other one. If both accept the same kind for two definitions, one of these
+// is established.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
@@ -333,7 +334,7 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// put stores a definition as another server would have done.
+// put stores a definition as another program would.
 func put(t *testing.T, b storage.Backend, d *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	d.UID = types.UID(d.Name)
@@ -349,7 +350,8 @@ func put(t *testing.T, b storage.Backend, d *apiextensionsv1.CustomResourceDefin
 	}
 }
 
-// Of definitions that servers accepted with one kind at the same time, the first is established, and the others step back.
+// If servers accept the same kind for two definitions at the same time, the first one is established, and the other one loses the
+// kind.
 func TestAKindAcceptedTwice(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
@@ -374,7 +376,7 @@ func TestAKindAcceptedTwice(t *testing.T) {
 	s.want(http.StatusNotFound, "GET", "/apis/example.com/v1/aas", "")
 }
 
-// What somebody else stored that cannot be served says so, and can be deleted.
+// A stored definition that cannot be served has a condition that says so, and can be deleted.
 func TestADefinitionThatCannotBeServed(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)

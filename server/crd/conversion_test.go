@@ -61,7 +61,7 @@ func convertBox(in *unstructured.Unstructured, to schema.GroupVersion) (*unstruc
 	switch to.Version {
 	case "v2":
 		if size, ok := spec["size"]; ok {
-			if size.(int64) == 66 { // panics at what is no integer
+			if size.(int64) == 66 { // panics if it is not an integer
 				return nil, errors.New("66 is not converted")
 			}
 			height := map[string]any{"width": size}
@@ -104,7 +104,7 @@ func boxesIn(version string) string {
 	return "/apis/serving.example.com/" + version + "/namespaces/default/boxes"
 }
 
-// The program's function converts, and each version is judged by its own schema and has subresources of its own.
+// The program's function converts. Each version has its own schema and subresources.
 func TestGoConversion(t *testing.T) {
 	t.Parallel()
 	s := newBoxes(t)
@@ -118,13 +118,13 @@ func TestGoConversion(t *testing.T) {
 		{step{method: "POST", path: boxesIn("v2"), body: box("v2", "b", `{"box":{"width":20,"height":2}}`)}, 201, `"spec":{"box":{"height":2,"width":20}}`},
 		{step{method: "GET", path: boxesIn("v1") + "/b"}, 200, `"spec":{"size":20}`},
 		{step{method: "GET", path: boxesIn("v1") + "/b"}, 200, `"labels":{"converted":"v1"}`},
-		{step{method: "PATCH", path: boxesIn("v1") + "/b", contentType: merge, body: `{"spec":{"copies":2}}`}, 200, `"size":20`},        // which is too large, and stays
-		{step{method: "PATCH", path: boxesIn("v1") + "/b", contentType: merge, body: `{"spec":{"size":21}}`}, 422, `spec.size in body`}, // in the words of v1
+		{step{method: "PATCH", path: boxesIn("v1") + "/b", contentType: merge, body: `{"spec":{"copies":2}}`}, 200, `"size":20`},        // too large, but unchanged
+		{step{method: "PATCH", path: boxesIn("v1") + "/b", contentType: merge, body: `{"spec":{"size":21}}`}, 422, `spec.size in body`}, // with the error of v1
 		{step{method: "PATCH", path: boxesIn("v2") + "/b", contentType: merge, body: `{"spec":{"box":{"width":"x"}}}`}, 422, `spec.box.width in body must be of type integer`},
 		{step{method: "POST", path: boxesIn("v1"), body: box("v1", "c", `{"size":11}`)}, 422, `spec.size in body should be less than or equal to 10`},
 		{step{method: "POST", path: boxesIn("v1"), body: box("v1", "c", `{"size":"text"}`)}, 422, `Box.serving.example.com \"c\" is invalid: spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"`},
 		{step{method: "POST", path: boxesIn("v1"), body: box("v1", "c", `"text"`)}, 422, `spec in body must be of type object`},
-		{step{method: "GET", path: boxesIn("v1") + "?fieldSelector=spec.size%3D3"}, 400, `field label not supported: spec.size`}, // it is not where the field is stored
+		{step{method: "GET", path: boxesIn("v1") + "?fieldSelector=spec.size%3D3"}, 400, `field label not supported: spec.size`}, // the stored object has no such field
 		{step{method: "GET", path: boxesIn("v2") + "?fieldSelector=spec.box.width%3D20"}, 200, `"name":"b"`},
 		{step{method: "GET", path: boxesIn("v1") + "?fieldSelector=spec.box.width%3D20"}, 400, `field label not supported: spec.box.width`},
 		{step{method: "PATCH", path: boxesIn("v1") + "/a/status", contentType: merge, body: `{"status":{"copies":4}}`}, 200, `"status":{"copies":4}`},
@@ -143,7 +143,7 @@ func TestGoConversion(t *testing.T) {
 	}
 }
 
-// A scale is where the version that is asked for has it.
+// A scale uses the paths of the requested version.
 func TestGoConversionOfAScale(t *testing.T) {
 	t.Parallel()
 	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -164,7 +164,7 @@ func TestGoConversionOfAScale(t *testing.T) {
 	}
 }
 
-// An object that cannot be converted is not taken, and does not keep others from being read.
+// An object that cannot be converted is not stored, and does not prevent the reading of others.
 func TestGoConversionFails(t *testing.T) {
 	t.Parallel()
 	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -179,7 +179,7 @@ func TestGoConversionFails(t *testing.T) {
 	}
 }
 
-// What is stored in one version is read in all when another becomes the one that is stored.
+// When another version becomes the stored one, objects stored in the old version are still readable in all versions.
 func TestStoredVersionMoves(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -200,7 +200,7 @@ func TestStoredVersionMoves(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.code, a.text)
 		}
 	}
-	// From the next update on it is what the stored version has.
+	// After the next update the object is stored in the new version.
 	if a := (step{method: "PATCH", path: older + "/a", contentType: merge, body: `{"spec":{"size":4}}`}).do(t, h.Client(), h.URL); a.code != http.StatusOK {
 		t.Fatalf("%d %s", a.code, a.text)
 	}
@@ -209,7 +209,7 @@ func TestStoredVersionMoves(t *testing.T) {
 	}
 }
 
-// A version may be stored and not served.
+// The stored version need not be served.
 func TestStoredVersionIsNotServed(t *testing.T) {
 	t.Parallel()
 	d := definitionFile(t, "gadgets.yaml")
@@ -220,7 +220,7 @@ func TestStoredVersionIsNotServed(t *testing.T) {
 		code int
 		want string
 	}{
-		{step{method: "POST", path: older, body: olderGadget("a", `,"spec":{"size":100,"old":"x"}`)}, 201, `"spec":{"color":"red","nick":"none","size":100}`}, // as it is stored
+		{step{method: "POST", path: older, body: olderGadget("a", `,"spec":{"size":100,"old":"x"}`)}, 201, `"spec":{"color":"red","nick":"none","size":100}`}, // the object as it is stored
 		{step{method: "GET", path: older + "/a"}, 200, `"spec":{"color":"red","nick":"none","size":100}`},
 		{step{method: "GET", path: gadgets + "/a"}, 404, "404 page not found"},
 		{step{method: "GET", path: "/apis/serving.example.com"}, 200, `"versions":[{"groupVersion":"serving.example.com/v1beta1","version":"v1beta1"}]`},
@@ -234,7 +234,7 @@ func TestStoredVersionIsNotServed(t *testing.T) {
 	}
 }
 
-// What a request sent is judged as it was sent, not as a conversion gives it back.
+// An object is validated as it was sent, not as a conversion returns it.
 func TestWhatWasSentIsJudged(t *testing.T) {
 	t.Parallel()
 	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -286,7 +286,7 @@ func TestWhatWasSentIsJudged(t *testing.T) {
 	}
 }
 
-// An update that changes nothing changes no metadata either, of which the registry fills in what was not sent.
+// An update that changes nothing does not change metadata either. The registry fills in metadata that was not sent.
 func TestMetadataOfWhatWasSent(t *testing.T) {
 	t.Parallel()
 	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -309,7 +309,7 @@ func TestMetadataOfWhatWasSent(t *testing.T) {
 	}
 }
 
-// A null that an apply sends is judged in a version without a conversion too, whose pruning drops it.
+// A null in an apply is validated also in a version without a conversion, which prunes the null.
 func TestANullThatWasApplied(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -331,7 +331,7 @@ func TestANullThatWasApplied(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.code, a.text)
 		}
 	}
-	// Also where the manager's fields are those of another version until now, to which the result is converted to find out what goes.
+	// The result is converted to another version here, because the fields of the manager are of that version.
 	a := step{method: "PATCH", path: older + "/o?fieldManager=one", contentType: apply, body: olderGadget("o", `,"spec":{"size":3}`)}.do(t, h.Client(), h.URL)
 	if a.code != http.StatusCreated {
 		t.Fatal(a.code, a.text)

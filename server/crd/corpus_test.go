@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// corpusCase is an object of a definition of the corpus, and what kube-apiserver answered when it was to be created: what it
-// is with its defaults, or why it is refused.
+// corpusCase is an object of a definition of the corpus, with the answer of kube-apiserver to its creation: the object with its
+// defaults, or the reason for the refusal.
 type corpusCase struct {
 	Path    string         `json:"path"`
 	Object  map[string]any `json:"object"`
@@ -30,9 +30,9 @@ type corpusCase struct {
 	Message string
 }
 
-// TestCorpus holds the definitions of well-known projects against what kube-apiserver made of them: each is accepted and
-// established, and objects are created with the same defaults, or refused for the same causes. Where they are from is told
-// in testdata/corpus/README.md.
+// TestCorpus compares the definitions of well-known projects with kube-apiserver: each must be accepted and established, and its
+// objects must be created with the same defaults, or refused for the same causes. See testdata/corpus/README.md for their
+// sources.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.yaml.gz")
@@ -68,7 +68,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// differs says how the answer differs from that of kube-apiserver, "" when it does not.
+// differs describes the difference from the answer of kube-apiserver, or returns "".
 func (c corpusCase) differs(t *testing.T, srv *servertest.Server) string {
 	t.Helper()
 	code, body := create(t, srv, c.Path+"?fieldValidation=Strict", c.Object)
@@ -139,7 +139,7 @@ func create(t *testing.T, srv *servertest.Server, path string, object any) (int,
 	return resp.StatusCode, body
 }
 
-// unzipped is what a file has.
+// unzipped returns the content of a compressed file.
 func unzipped(t *testing.T, path string) []byte {
 	t.Helper()
 	file, err := os.Open(path)

@@ -15,18 +15,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// lifeAnswer is what a server answered to one step of an object's life, without what no two servers have in common.
+// lifeAnswer is the answer to one step of an object's life, without parts that differ between servers.
 type lifeAnswer struct {
 	Step     string   `json:"step"`
 	Code     int      `json:"code"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Body is a hash where a definition has no conversion webhook: there are too many of these.
+	// Body is a hash if the definition has no conversion webhook, because there are too many of these.
 	Body any `json:"body,omitempty"`
 
 	full any // the body of which Body is the hash
 }
 
-// lifetime is a sample object of a definition, whose life is led.
+// lifetime is a sample object of a definition, with the state of its life.
 type lifetime struct {
 	t      *testing.T
 	url    string
@@ -36,11 +36,11 @@ type lifetime struct {
 	version    apiextensionsv1.CustomResourceDefinitionVersion // of the sample
 	sample     map[string]any
 	answers    []lifeAnswer
-	mixed      bool // there have been writes in another version than the sample's
+	mixed      bool // there were writes in another version than the sample's
 }
 
-// lead leads the whole life of an object: created, applied, replaced, patched, read in all versions and as tables, watched, scaled,
-// deleted.
+// lead executes the whole life of an object: it is created, applied, replaced, patched, read in all versions and as tables,
+// watched, scaled and deleted.
 func (l *lifetime) lead() {
 	created := l.named("made")
 	l.do("create", http.MethodPost, l.collection(l.version.Name)+"?fieldManager=creator&fieldValidation=Strict", asJSON, created)
@@ -54,7 +54,7 @@ func (l *lifetime) lead() {
 
 const asJSON, asMergePatch, asApply = "application/json", "application/merge-patch+json", "application/apply-patch+yaml"
 
-// apply applies an object that is not there, one that is, and one that somebody else has.
+// apply applies a new object, an existing one, and one of another manager.
 func (l *lifetime) apply() {
 	path := l.item(l.version.Name, "applied") + "?fieldValidation=Strict&fieldManager="
 	first := l.named("applied")
@@ -81,7 +81,7 @@ func (l *lifetime) apply() {
 	l.do("get what is applied", http.MethodGet, l.item(l.version.Name, "applied"), asJSON, nil)
 }
 
-// replace puts back what was read, changed, in all versions, and patches it.
+// replace writes the object back with changes, in all versions, and patches it.
 func (l *lifetime) replace() {
 	for _, v := range l.served() {
 		object := l.get(v, "made")
@@ -101,7 +101,7 @@ func (l *lifetime) replace() {
 		map[string]any{"noSuchField": true})
 }
 
-// read reads one and all in all versions, as objects and as tables.
+// read gets and lists in all versions, as objects and as tables.
 func (l *lifetime) read() {
 	const table, metadata = "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 	for _, v := range l.served() {
@@ -170,7 +170,7 @@ func (l *lifetime) subresources() {
 	}
 }
 
-// end deletes what a finalizer holds, lets it go, and deletes the rest.
+// end deletes an object with a finalizer, removes the finalizer, and deletes the other objects.
 func (l *lifetime) end() {
 	item := l.item(l.version.Name, "made")
 	l.do("hold", http.MethodPatch, item+"?fieldManager=holder", asMergePatch, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
@@ -239,15 +239,15 @@ func (l *lifetime) accept(step, path, accept string) {
 	l.note(lifeAnswer{Step: step, Code: a.code, Warnings: a.warnings, Body: a.body})
 }
 
-// note notes an answer. Managed fields are left out once there were writes in several versions: kube-apiserver does not bring them
-// up to date when a field is in one version's schema alone, and does not say so; here they are, or a warning says so.
+// note records an answer. managedFields are left out after writes in several versions: if a field is in the schema of one version
+// only, kube-apiserver does not update them and does not say so; this server updates them or returns a warning.
 func (l *lifetime) note(a lifeAnswer) {
 	a.Body = normal(a.Body)
 	if l.mixed {
 		without("managedFields", a.Body)
 	}
 	if l.mixed && l.definition.Name == "nodepools.karpenter.sh" {
-		without("generation", a.Body) // grows there with each write in v1beta1, which sets a default where v1 has no field
+		without("generation", a.Body) // increases in kube-apiserver with each write in v1beta1, which sets a default where v1 has no field
 	}
 	a.Warnings = slices.DeleteFunc(a.Warnings, func(w string) bool {
 		return strings.Contains(w, "metadata.managedFields could not be brought up to date")
@@ -258,7 +258,7 @@ func (l *lifetime) note(a lifeAnswer) {
 	l.answers = append(l.answers, a)
 }
 
-// lifeReply is an answer as it came.
+// lifeReply is an answer as it was received.
 type lifeReply struct {
 	code     int
 	warnings []string
@@ -302,7 +302,7 @@ func (l *lifetime) request(method, path string, body any) *http.Request {
 	return req
 }
 
-// changeLeaf changes the first string, number or boolean that is not in a list, and reports whether there was one.
+// changeLeaf changes the first string, number or boolean outside of lists, and reports whether there was one.
 func changeLeaf(value any) bool {
 	members, ok := value.(map[string]any)
 	if !ok {

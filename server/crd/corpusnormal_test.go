@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// normal is a body without what differs from one server, or one moment, to the next: identities, resource versions, times of
-// now, ages, and the order of what has none.
+// normal returns a body without parts that differ between servers or runs: uids, resource versions, current times, ages, and the
+// order of unordered lists.
 func normal(body any) any {
 	switch v := body.(type) {
 	case map[string]any:
@@ -34,7 +34,7 @@ func normal(body any) any {
 			agesOf(out)
 		}
 		if causes, ok := member(out, "details", "causes").([]any); ok && len(causes) > 1 {
-			delete(out, "message") // has them in another order
+			delete(out, "message") // its parts have another order there
 		}
 		return out
 	case []any:
@@ -66,7 +66,7 @@ func sorted(list any) any {
 	return list
 }
 
-// agesOf makes the cells of a table's dates one.
+// agesOf replaces the cells of a table's date columns by a constant.
 func agesOf(table map[string]any) {
 	columns, _ := table["columnDefinitions"].([]any)
 	rows, _ := table["rows"].([]any)
@@ -82,7 +82,7 @@ func agesOf(table map[string]any) {
 	}
 }
 
-// without takes the members of a name away, from all objects.
+// without removes the members with a name from all objects.
 func without(name string, body any) {
 	switch v := body.(type) {
 	case map[string]any:
@@ -106,7 +106,7 @@ func member(value any, names ...string) any {
 	return value
 }
 
-// difference says where two answers differ first, "" when they do not.
+// difference describes the first difference of two answers, or returns "".
 func difference(path string, got, want any) string {
 	g, gotMap := got.(map[string]any)
 	w, wantMap := want.(map[string]any)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// corpusLife is what kube-apiserver answered in the life of a definition's sample object.
+// corpusLife has the answers of kube-apiserver in the life of a definition's sample object.
 type corpusLife struct {
 	Definition string       `json:"definition"`
 	Path       string       `json:"path"` // of the case in the answers that has the sample
@@ -31,11 +31,11 @@ type corpusLife struct {
 	Schemas map[string]string `json:"schemas"`
 }
 
-// TestCorpusLife leads the life of an object of each definition of well-known projects, and holds all answers against those
-// of kube-apiserver. Definitions that convert by webhook have the same one here and there: see corpusWebhook.
+// TestCorpusLife executes the life of an object of each definition of well-known projects, and compares all answers with those of
+// kube-apiserver. Definitions with a conversion webhook have the same webhook here and there: see corpusWebhook.
 //
-// With CORPUS_SERVER, CORPUS_CA and CORPUS_TOKEN in the environment, the answers of that server are recorded instead; with
-// CORPUS_WHOLE as well, none is a hash.
+// With CORPUS_SERVER, CORPUS_CA and CORPUS_TOKEN in the environment, it records the answers of that server instead. With
+// CORPUS_WHOLE as well, no answer is recorded as a hash.
 func TestCorpusLife(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.yaml.gz")
@@ -88,9 +88,9 @@ func compareLives(t *testing.T, got, want []corpusLife) {
 		for j, a := range w.Answers {
 			switch now := g.Answers[j].Code; {
 			case a.Step == "let go" && g.Definition == "gitrepositories.source.toolkit.fluxcd.io":
-				continue // there the last answer to a PATCH has the defaults of its version, here those of the stored one
+				continue // in kube-apiserver the last answer to a PATCH has the defaults of its own version, here those of the stored one
 			case a.Code == http.StatusInternalServerError && now >= 400 && now < 500 && strings.HasPrefix(a.Step, "apply labels"):
-				continue // there it fails to bring the managed fields of another version up to date
+				continue // kube-apiserver fails to update the managed fields of another version
 			}
 			if d := difference("", decoded(t, g.Answers[j]), decoded(t, a)); d != "" {
 				t.Errorf("%s, %s: %.1500s", g.Definition, a.Step, d)
@@ -107,7 +107,7 @@ func compareLives(t *testing.T, got, want []corpusLife) {
 	}
 }
 
-// decoded is what an answer is as JSON.
+// decoded returns an answer as JSON.
 func decoded(t *testing.T, a lifeAnswer) (out any) {
 	t.Helper()
 	text, err := json.Marshal(a)
@@ -120,8 +120,8 @@ func decoded(t *testing.T, a lifeAnswer) (out any) {
 	return out
 }
 
-// lives leads the lives of a sample object of each definition: the largest of those that are created in the answers of the project,
-// as long as it is not too large, and has no null: kube-apiserver drops those in a create, and refuses them in an apply.
+// lives executes the life of a sample object of each definition. The sample is the largest object that the project's answers
+// created, if it is not too large and has no null: kube-apiserver drops nulls in a create, and refuses them in an apply.
 func lives(t *testing.T, url string, client *http.Client, project string, definitions []*apiextensionsv1.CustomResourceDefinition) (out []corpusLife) {
 	t.Helper()
 	var cases []corpusCase
@@ -144,7 +144,7 @@ func lives(t *testing.T, url string, client *http.Client, project string, defini
 			}
 		}
 		if l.sample == nil {
-			continue // none was created
+			continue // no object was created
 		}
 		for _, v := range d.Spec.Versions {
 			if l.version = v; l.collection(v.Name) == life.Path {
@@ -164,7 +164,7 @@ func lives(t *testing.T, url string, client *http.Client, project string, defini
 	return out
 }
 
-// schema returns the hash of a version's schema in OpenAPI, and sees to it that it describes all fields of the sample.
+// schema returns the hash of a version's schema in OpenAPI, and checks that the schema has all fields of the sample.
 func (l *lifetime) schema(version string) string {
 	gv := l.definition.Spec.Group + "/" + version
 	var components map[string]any
@@ -190,13 +190,13 @@ func (l *lifetime) schema(version string) string {
 	return hashOf(found)
 }
 
-// hashOf is short, and another one for another value.
+// hashOf returns a short hash of a value.
 func hashOf(value any) string {
 	sum := sha256.Sum256([]byte(short(value)))
 	return base64.RawStdEncoding.EncodeToString(sum[:6])
 }
 
-// undescribed is a field of a value that a schema says nothing of, "" when there is none.
+// undescribed returns a field of a value that a schema lacks, or "".
 func undescribed(path string, value any, schema, components map[string]any) string {
 	if ref, ok := schema["$ref"].(string); ok {
 		schema, _ = components[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any)
@@ -233,7 +233,7 @@ func undescribed(path string, value any, schema, components map[string]any) stri
 	return ""
 }
 
-// corpusDefinitions decodes definitions, and has those that convert by webhook call hook, as they would their project's.
+// corpusDefinitions decodes definitions. Those with a conversion webhook get hook in place of their project's webhook.
 func corpusDefinitions(t *testing.T, text []byte, hook *corpusWebhook) (out []*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	for _, part := range strings.Split("\n"+string(text), "\n---") {
@@ -254,7 +254,7 @@ func corpusDefinitions(t *testing.T, text []byte, hook *corpusWebhook) (out []*a
 	return out
 }
 
-// recordLives writes down what a kube-apiserver answers. Definitions that are there already are deleted.
+// recordLives records the answers of a kube-apiserver. It deletes definitions that exist already.
 func recordLives(t *testing.T, url, project string, definitions []*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	ca, err := os.ReadFile(os.Getenv("CORPUS_CA"))
@@ -324,7 +324,7 @@ func deleteDefinition(t *testing.T, client *http.Client, url, name string) {
 	}
 }
 
-// tokenTransport sends a token along.
+// tokenTransport is a transport that adds a token.
 type tokenTransport struct {
 	token string
 	next  http.RoundTripper

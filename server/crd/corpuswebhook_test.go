@@ -13,18 +13,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// corpusWebhook converts the objects of the corpus as the webhooks of their projects do that are made with the conversion
-// functions of Cluster API: what is stored goes along in an annotation when it becomes another version, and fields
-// which that version does not have come back from there when the object is to be stored.
+// corpusWebhook converts the objects of the corpus like webhooks that use the conversion functions of Cluster API. A conversion
+// from the stored version adds an annotation with the stored object. A conversion to the stored version restores from it the
+// fields that the other version lacks.
 type corpusWebhook struct {
 	*httptest.Server
-	storage map[string]string // the version that is stored, by group and kind; complete before the first call
-	objects atomic.Int64      // that were converted
+	storage map[string]string // the stored version, by group and kind; complete before the first call
+	objects atomic.Int64      // number of converted objects
 }
 
 const corpusData = "corpus.example.com/conversion-data"
 
-// newCorpusWebhook serves it at a port of the loopback interface, with a certificate, until the test ends.
+// newCorpusWebhook serves the webhook at a port of the loopback interface, with a certificate, until the test ends.
 func newCorpusWebhook(t *testing.T) *corpusWebhook {
 	t.Helper()
 	h := &corpusWebhook{storage: map[string]string{}}
@@ -33,12 +33,12 @@ func newCorpusWebhook(t *testing.T) *corpusWebhook {
 	return h
 }
 
-// ca is what the webhook's certificate is checked with.
+// ca returns the authority of the webhook's certificate.
 func (h *corpusWebhook) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
 }
 
-// stored notes what of a definition is stored.
+// stored records the stored version of a definition.
 func (h *corpusWebhook) stored(d *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range d.Spec.Versions {
 		if v.Storage {
@@ -81,12 +81,12 @@ func (h *corpusWebhook) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// convert makes an object one of another version, in place.
+// convert converts an object to another version, in place.
 func (h *corpusWebhook) convert(o map[string]any, desired string) error {
 	group, version, _ := strings.Cut(desired, "/")
 	kind, _ := o["kind"].(string)
 	meta, ok := o["metadata"].(map[string]any)
-	if !ok { // of what becomes a set of managed fields, and no object
+	if !ok { // not an object, but part of managed fields
 		meta = map[string]any{}
 	}
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -122,7 +122,7 @@ func (h *corpusWebhook) convert(o map[string]any, desired string) error {
 	return nil
 }
 
-// restore adds to members what they lack of others.
+// restore adds members of from that value lacks.
 func restore(value, from any) {
 	members, ok := value.(map[string]any)
 	others, both := from.(map[string]any)

@@ -21,38 +21,125 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options refines New. The zero Options is as kube-apiserver does it.
+// Options are the options of New. With the zero Options the extension behaves as kube-apiserver.
 type Options struct {
-	// Conversions convert between the versions of custom resources, by group and kind, in the place of whatever their
-	// definitions say of conversion; webhooks that these name are never called. Without one, and without a webhook, an
-	// object of another version differs in its apiVersion, and in what that version's schema prunes and defaults. See
-	// runtime.ConvertUntyped for what they must do.
+	// Conversions are functions that convert between the versions of custom resources, by group and kind. They replace whatever
+	// the definition specifies as its conversion; the webhook of such a definition is never called. If a kind has neither a
+	// function nor a webhook, its objects in another version have another apiVersion, and what that version's schema prunes and
+	// defaults. See runtime.ConvertUntyped for what the functions must do. No function may be nil.
+	//
+	// The functions receive objects that are not validated yet. If a function fails and the object is invalid by its schema, the
+	// client receives the validation errors.
 	Conversions map[schema.GroupKind]runtime.ConvertUntyped
-	// Webhooks says how the conversion webhooks of definitions are called: where services are, and for how long a call may take.
+	// Webhooks specifies how the conversion webhooks of definitions are called: where services are, and how long a call may take.
 	Webhooks webhook.Options
-	// WebhookConversion bounds what is asked of conversion webhooks, and what is remembered of their answers. Its Hooks are called
-	// besides those of the server's metrics.
+	// WebhookConversion bounds the calls to conversion webhooks and the memory for their answers. Its Hooks are called in
+	// addition to those of the server's metrics.
 	WebhookConversion conversion.Options
-	// Rows bounds what the additionalPrinterColumns of definitions cost.
+	// Rows bounds the costs of the additionalPrinterColumns of definitions.
 	Rows RowLimits
-	// Logger gets what fails and is tried again, definitions that cannot be served, and why calls of conversion webhooks failed,
-	// of which at most 10 lines a second; nil is silent.
+	// Logger receives failures that are tried again, definitions that cannot be served, and the causes of failed calls to
+	// conversion webhooks. Of the latter it receives at most 10 lines a second. With nil nothing is logged.
 	Logger *zap.Logger
 }
 
-// RowLimits bound what the columns of a definition show, and cost, of one object: definitions may have any number of columns, and
+// RowLimits bounds the size and the cost of the table columns of one object. Definitions may have any number of columns, and
 // their paths may lead through all of an object. A cell that is cut short ends with "...", whatever the type of its column. The
-// zero RowLimits has the defaults; a negative bound is none. A quarter of Steps and of RowBytes is left to columns that need little.
+// zero RowLimits has the defaults. A negative field means no bound. A quarter of Steps and of RowBytes is reserved for columns
+// that need little.
 type RowLimits struct {
-	// Steps is how many values of the object the paths of all columns may come across, and texts may be made of; 0 is 65,536.
+	// Steps is the number of values of the object that the paths of all columns may visit and texts may consist of; 0 means
+	// 65,536.
 	Steps int
-	// CellBytes is the length of one cell; 0 is 16 KiB.
+	// CellBytes is the maximum length of one cell; 0 means 16 KiB.
 	CellBytes int
-	// RowBytes is the length of all cells; 0 is 128 KiB.
+	// RowBytes is the maximum length of all cells together; 0 means 128 KiB.
 	RowBytes int
 }
 
-// New returns the extension. It is installed once in a server, before it serves or while it does, and ends with it.
+// New returns the extension. Install it once in a server, before or while the server serves. It ends with the server.
+//
+// The health check customresourcedefinitions of /readyz fails until the definitions that were stored before are served.
+//
+// # The life of a definition
+//
+// A definition is created with an empty status. Its names are accepted when they are free: when neither another definition nor a
+// kind of the program has them in the same group. Then its API is served, and after that the definition is established. A client
+// that sees the condition Established can use the API. If a name is taken, the condition NamesAccepted has that name, and the
+// definition waits until the name is free. A definition that is already established keeps its accepted names.
+//
+// A change of the spec or of the accepted names changes the API. It ends the watches of the definition's own objects, whose
+// clients then list again. No other watch ends, and requests in flight finish with the old state. Each change ends the caches and
+// watches of the API that it replaces once, also when several changes are served together.
+//
+// A DELETE marks a definition as Terminating. From then on none of its objects can be created, and the existing objects are
+// deleted. The definition is removed after the last object; finalizers of objects may delay that. Then its names are free, and
+// the next definition of the same name begins without objects. A definition that was never served is removed at once. If a client
+// removes the finalizer customresourcecleanup.apiextensions.k8s.io itself, the objects are kept, and the next definition of that
+// name has them.
+//
+// # Several servers
+//
+// Servers that share a storage all follow the definitions and do the same work; there is no leader. What one server has done, the
+// others need not do. The extension should be installed in all of them. When one server establishes a definition, the others
+// already serve it, unless they are slower than a quarter of a second. If another server let an object in while the last object
+// was deleted, that server finds the object when it sees that the definition is gone. A server may end at any point: the next
+// server, or another one, continues its work.
+//
+// # Differences from kube-apiserver
+//
+//   - The writes of the controller to the status have no manager: metadata.managedFields has no entry kube-apiserver.
+//   - A definition's own names never conflict with each other. NamesAccepted becomes True when the conflicting name is no longer
+//     asked for. In kube-apiserver, both depend on the order in which names were asked for.
+//   - Kinds with Go types conflict with definitions and take precedence. A definition that was established before the program
+//     served such a kind is not served, and its deletion leaves the objects of the kind alone.
+//   - Before a definition is removed, a separate write sets the reason InstanceDeletionCompleted, which a watch may see. If
+//     objects are held for more than a minute, the reason InstanceDeletionCheck is set once; in kube-apiserver the condition
+//     alternates.
+//   - The deletion of objects passes admission as the user system:apiserver, so that a plug-in can refuse it. The refusal is in
+//     the condition, and the deletion is tried again. In kube-apiserver it does not pass admission.
+//   - A DELETE of the collection of definitions deletes each of them. In kube-apiserver it leaves the objects stored.
+//   - A create in the first two seconds is not delayed.
+//   - Creates are refused, and discovery shows that, as long as a definition has a deletionTimestamp. This includes the time in
+//     which its objects are gone and a foreign finalizer holds the definition. There, kube-apiserver shows all verbs again.
+//   - A server-side apply with an unknown field or a value of a wrong type is answered with 400; kube-apiserver answers with 500
+//     and no reason. managedFields are also kept up to date when the schemas of two versions differ in a field; in kube-apiserver
+//     they stay unchanged from then on. If they cannot be updated because the values of an object are older than its schema, the
+//     client receives a warning.
+//   - The generation and managedFields refer to the stored object. A default of another version that the conversion drops has no
+//     manager and does not raise the generation with each write.
+//   - An object that cannot be converted is an error with code 500 and no reason, and nothing more. In kube-apiserver reads also
+//     report it as corrupt, with the reasons InternalError and StorageReadError, and it can be deleted as corrupt, which it is
+//     not.
+//   - While a webhook is unreachable, lists and watches that convert no object are answered. A watch that converts objects ends
+//     with the error of the webhook, not with "resourceVersion too large". An update of an object that does not exist, and a
+//     create with an invalid name, are answered with 500; kube-apiserver answers with 404 and 422. If an object to create
+//     violates its schema or rules, both report that first.
+//   - A definition whose CABundle is invalid is not served before it is established (404). If another server has established it,
+//     only the stored version is served. kube-apiserver answers all of its requests with 500.
+//   - The values that a column finds by a wildcard among the members of an object are sorted by name. In kube-apiserver they are
+//     in random order.
+//
+// # Limits
+//
+//   - A definition whose spec uses something that the extension cannot serve is refused with 422 by field: that is a path of a
+//     scale that leads nowhere. A definition of this kind that another program stored is not served. Its condition Established
+//     then has the reason NotServed, unless it was True before; then only the log reports it, and a DELETE waits until the
+//     definition is corrected or its finalizer is removed, which keeps the objects.
+//   - If two servers run different programs, and one serves a kind for which the other one has a definition, each serves its own
+//     from the same keys of the storage. If the definition is not established yet, the servers disagree on its names. Its
+//     condition then alternates, at growing intervals of up to ten minutes.
+//   - The costs of definitions and objects are bounded where kube-apiserver works for minutes or runs out of memory: see the
+//     sections on bounds of packages runtime/structural and runtime/cel/rules. An object whose defaults make it larger than the
+//     storage allows is answered with 413. Series of metrics that have the names of a definition stay when it is gone, as in
+//     kube-apiserver.
+//   - A column whose JSONPath does not parse is not refused. It and the columns after it are left out, as in kube-apiserver.
+//   - Selectors are evaluated on the stored objects. With a function in [Options].Conversions or a webhook, the selectableFields
+//     of versions other than the stored one cannot be selected by (400), and labels that a conversion changes are selected by as
+//     they are stored. An object that is stored in an earlier version is selected by the fields that it has there, until it is
+//     migrated (server.Server.MigrateStorage). In kube-apiserver each version selects by the fields that it shows.
+//   - If a webhook is unreachable, objects that are stored in an earlier version cannot be deleted, and neither can their
+//     definition.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -62,14 +149,14 @@ func New(o Options) server.Extension {
 
 type extension struct{ opts Options }
 
-// checkName is that of the health check.
+// checkName is the name of the health check.
 const checkName = "customresourcedefinitions"
 
-// firstSight bounds how long Install waits until what was defined before is served.
+// firstSight is the maximum time that Install waits until the stored definitions are served.
 const firstSight = 3 * time.Second
 
-// Install implements server.Extension. It waits some seconds at most for the definitions that are stored to be served; from
-// then on the health check customresourcedefinitions tells.
+// Install implements server.Extension. It waits some seconds at most until the stored definitions are served. After that the
+// health check customresourcedefinitions reports whether they are.
 func (e extension) Install(h *server.Host) error {
 	for kind, convert := range e.opts.Conversions {
 		if convert == nil {
@@ -113,7 +200,7 @@ func (e extension) Install(h *server.Host) error {
 	}
 	h.Go(groups.Run)
 	h.Go(c.Run)
-	h.OnClose(groups.Close) // requests under way may need them
+	h.OnClose(groups.Close) // requests in flight may need the groups
 	select {
 	case <-c.Synced():
 	case <-time.After(firstSight):
@@ -122,8 +209,9 @@ func (e extension) Install(h *server.Host) error {
 	return nil
 }
 
-// logCalls returns a hook that writes why a call of a webhook failed, which clients are not told, and calls another one, which may
-// be nil. Clients cause calls, and webhooks write the texts: both are bounded.
+// logCalls returns a hook that logs why a call to a webhook failed, which clients do not learn. Then the hook calls besides,
+// which may be nil. The number of lines and their length are bounded, because clients cause the calls and webhooks write the
+// texts.
 func logCalls(log *zap.Logger, besides func(conversion.Call)) func(conversion.Call) {
 	log = log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Second, maxCallLines, 0)
@@ -139,5 +227,5 @@ func logCalls(log *zap.Logger, besides func(conversion.Call)) func(conversion.Ca
 	}
 }
 
-// maxCallLines is how many lines a second there are about calls that failed.
+// maxCallLines is the maximum number of lines per second about calls that failed.
 const maxCallLines = 10

@@ -24,8 +24,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// hooks is a server of conversion webhooks for crates. The webhook of a definition is at /<its group>, and behaves as that group
-// is told to: as goodHook at first.
+// hooks is a server with the conversion webhooks for crates. The webhook of a definition is at /<its group>. Each group has a
+// mode, which is goodHook at first.
 type hooks struct {
 	*httptest.Server
 	bundle []byte
@@ -33,10 +33,10 @@ type hooks struct {
 	mu    sync.Mutex // guards all below
 	modes map[string]string
 	calls map[string]int           // by group
-	held  map[string]chan struct{} // by group: closed when those calls go on that hang
+	held  map[string]chan struct{} // by group: closed when hanging calls may continue
 }
 
-// The modes of a webhook that are not names of hookLies.
+// These are the modes of a webhook that are not names of hookLies.
 const (
 	goodHook  = ""
 	hungHook  = "hangs"
@@ -47,7 +47,7 @@ const (
 	emptyHook = "answers nothing"
 )
 
-// hookLies are what a webhook may make of the right answer, by its mode.
+// hookLies returns functions that make wrong answers from right ones, by mode.
 func hookLies() map[string]func(response map[string]any) {
 	object := func(response map[string]any, i int) map[string]any {
 		return response["convertedObjects"].([]any)[i].(map[string]any)
@@ -97,7 +97,7 @@ func hookLies() map[string]func(response map[string]any) {
 	}
 }
 
-// newBundle is the certificate of an authority that has issued none.
+// newBundle returns the certificate of an authority that has issued no certificate.
 func newBundle(t testing.TB) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -133,7 +133,7 @@ func startHooks(t testing.TB) *hooks {
 	return h
 }
 
-// set has the webhook of a group behave in a mode. Calls that hang go on in it.
+// set sets the mode of a group's webhook. Hanging calls continue in the new mode.
 func (h *hooks) set(group, mode string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +141,7 @@ func (h *hooks) set(group, mode string) {
 	h.release(group)
 }
 
-// release lets the calls of a group go on that hang. h.mu is held.
+// release lets hanging calls of a group continue. h.mu must be held.
 func (h *hooks) release(group string) {
 	if held := h.held[group]; held != nil {
 		close(held)
@@ -149,7 +149,7 @@ func (h *hooks) release(group string) {
 	}
 }
 
-// mode returns how the webhook of a group behaves, and when it behaves otherwise.
+// mode returns the mode of a group's webhook, and a channel that is closed when the mode changes.
 func (h *hooks) mode(group string) (mode string, released <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,7 +159,7 @@ func (h *hooks) mode(group string) (mode string, released <-chan struct{}) {
 	return h.modes[group], h.held[group]
 }
 
-// spent returns how many calls there were for a group since it was asked last.
+// spent returns the number of calls for a group since the last call of spent.
 func (h *hooks) spent(group string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,7 +213,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// reviewed answers a ConversionReview as it should be.
+// reviewed returns the right answer to a ConversionReview.
 func reviewed(body []byte) (map[string]any, error) {
 	var review struct {
 		APIVersion string `json:"apiVersion"`
@@ -239,7 +239,7 @@ func reviewed(body []byte) (map[string]any, error) {
 	}}, nil
 }
 
-// convertCrate makes a crate one of a version, in place. A height that is not the default is an annotation in v1, which has none.
+// convertCrate converts a crate to a version, in place. v1 has no height; one that is not the default is kept in an annotation.
 func convertCrate(object map[string]any, apiVersion string) error {
 	if object["apiVersion"] == apiVersion {
 		return fmt.Errorf("%s was not to be converted", apiVersion)
@@ -302,7 +302,7 @@ func convertCrate(object map[string]any, apiVersion string) error {
 	return nil
 }
 
-// crates is the definition of crates in a group, which the webhook of that group converts.
+// crates returns the definition of crates in a group with the webhook of that group.
 func (h *hooks) crates(t testing.TB, group string, change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	d := definitionFile(t, "crates.yaml")

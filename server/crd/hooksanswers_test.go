@@ -25,7 +25,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// cratesIn is where the crates of a group are in a version.
+// cratesIn returns the path of the crates of a group in a version.
 func cratesIn(group, version string) string {
 	return "/apis/" + group + "/" + version + "/namespaces/default/crates"
 }
@@ -34,21 +34,20 @@ func crate(group, version, name, rest string) string {
 	return fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"Crate","metadata":{"name":%q}%s}`, group, version, name, rest)
 }
 
-// hookPlay is requests about the crates of one group.
+// hookPlay is a sequence of requests about the crates of one group.
 type hookPlay struct {
-	name  string // of the mode of the webhook while they are made
+	name  string // of the mode of the webhook during the requests
 	steps func(v1, v2, group string) []hookStep
 }
 
 type hookStep struct {
 	step
-	mode   string // what the webhook becomes before the step; "-" is as it was
-	events int    // how many events of a watch are read at most
-	stored string // the version that becomes the stored one before the step; "" is as it was
+	mode   string // the new mode of the webhook before the step; "-" means no change
+	events int    // maximum number of events that are read from a watch
+	stored string // the new stored version before the step; "" means no change
 }
 
-// playHook defines the crates of a group and makes the requests of a play. It gives the answers, in which group and port are not
-// what they were.
+// playHook defines the crates of a group and sends the requests of a play. It returns the answers with group and port replaced.
 func playHook(t *testing.T, h *hooks, p hookPlay, run string, client *http.Client, url string, header ...string) string {
 	t.Helper()
 	group := strings.ReplaceAll(p.name, " ", "-") + run + ".hooks.example.com"
@@ -115,7 +114,7 @@ func playHook(t *testing.T, h *hooks, p hookPlay, run string, client *http.Clien
 	return anonymous.Replace(out.String())
 }
 
-// flip makes a version the one that is stored, and waits until it is: a watch of the objects ends then.
+// flip makes a version the stored one, and waits until a watch of the objects ends because of that.
 func flip(t *testing.T, ask func(step) answer, watch func(path string) io.ReadCloser, definition, watched, version string) {
 	t.Helper()
 	began := ask(step{method: "GET", path: watched}).object(t)["metadata"].(map[string]any)["resourceVersion"]
@@ -147,8 +146,8 @@ func firstEvents(t *testing.T, events io.ReadCloser, n int) string {
 	return out.String()
 }
 
-// brief is an answer in lines: of an error what is said, of anything else the JSON, of which managedFields are left out if they
-// are not asked for.
+// brief returns an answer in lines: the message of an error, or the JSON of any other answer. managedFields are left out unless
+// whole is true.
 func brief(a answer, whole bool) string {
 	var out strings.Builder
 	for _, w := range a.warnings {
@@ -177,7 +176,7 @@ func brief(a answer, whole bool) string {
 	}
 }
 
-// managers takes managedFields away, or sorts them: their order is that of times, to the second.
+// managers removes managedFields, or sorts them, because their order depends on times in seconds.
 func managers(v any, keep bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -203,14 +202,14 @@ func managerOf(entry any) string {
 
 const hookAnswers = "crates.answers"
 
-// hookLines are the answers of one play, by its steps: the line of the request, and of the answer the lines of kube-apiserver and
-// those that are answered here instead, if these are not the same.
+// hookLines has the lines of one step of a play: the line of the request, the lines of kube-apiserver's answer, and the lines of
+// this server's answer if they differ.
 type hookLines struct {
 	request      string
 	theirs, ours []string
 }
 
-// hookStepsOf takes the lines of a play apart. Lines that begin with "* " are what is answered here instead.
+// hookStepsOf splits the lines of a play into steps. Lines that begin with "* " are answers of this server that differ.
 func hookStepsOf(text string) []hookLines {
 	var out []hookLines
 	for line := range strings.Lines(text) {
@@ -227,8 +226,8 @@ func hookStepsOf(text string) []hookLines {
 	return out
 }
 
-// plainly is what kube-apiserver says of an object that cannot be converted, without what it wraps that in: there, such an object
-// is corrupt.
+// plainly returns kube-apiserver's error for an object that cannot be converted, without the text about a corrupt object around
+// it.
 func plainly(line string) string {
 	for _, pattern := range []string{
 		`InternalError: Internal error occurred: StorageError: corrupt object, Code: 7, Key: \S+, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=\d+: (.*)`,
@@ -240,8 +239,8 @@ func plainly(line string) string {
 	return line
 }
 
-// TestHookAnswers compares what clients are answered while webhooks behave well and in all bad ways with what kube-apiserver
-// answers. What differs is among the differences that the package documents.
+// TestHookAnswers compares the answers to clients for all modes of webhooks with those of kube-apiserver. The differences are
+// documented in the package.
 func TestHookAnswers(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile(filepath.Join("testdata", hookAnswers))
@@ -277,8 +276,8 @@ func TestHookAnswers(t *testing.T) {
 	}
 }
 
-// TestRecordHookAnswers asks a kube-apiserver of an administrator's on this machine, and writes what it says into the file. It does
-// so only if KUBE_APISERVER, KUBE_APISERVER_CA (a file) and KUBE_APISERVER_TOKEN say where one is.
+// TestRecordHookAnswers records the answers of a kube-apiserver on this machine. It runs only if KUBE_APISERVER,
+// KUBE_APISERVER_CA (a file) and KUBE_APISERVER_TOKEN (of an administrator) are set.
 func TestRecordHookAnswers(t *testing.T) {
 	url := os.Getenv("KUBE_APISERVER")
 	if url == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/server/crd"
 )
 
-// An object that cannot be converted is not one that cannot be read: the option that deletes those does not delete it.
+// An object that cannot be converted can still be read from the storage: the option for unreadable objects does not delete it.
 func TestAnObjectThatIsNotConvertedIsNotCorrupt(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -43,7 +43,7 @@ func TestAnObjectThatIsNotConvertedIsNotCorrupt(t *testing.T) {
 	}
 }
 
-// hang makes n requests that wait for a webhook, and gives the codes of their answers, 0 of one without.
+// hang sends n requests that wait for a webhook, and returns the codes of their answers, 0 for no answer.
 func (s *site) hang(n int, path string) (codes <-chan int) {
 	out := make(chan int, n)
 	for range n {
@@ -70,7 +70,7 @@ func (h *hooks) called(t *testing.T, group string) {
 	eventually(t, func() bool { return h.spent(group) > 0 }, func() string { return "the webhook is not called" })
 }
 
-// While a webhook hangs, its definition can be changed and deleted, and other kinds and the stored version are as fast as ever.
+// While a webhook hangs, its definition can be changed and deleted, and other kinds and the stored version are not slower.
 func TestADefinitionIsDeletedWhileItsWebhookHangs(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -97,7 +97,7 @@ func TestADefinitionIsDeletedWhileItsWebhookHangs(t *testing.T) {
 	events.end()
 }
 
-// A server ends though a webhook hangs: those who wait for it are answered when it has had its time.
+// A server ends although a webhook hangs: requests that wait for the webhook are answered after its timeout.
 func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -111,7 +111,7 @@ func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
 	if err := s.srv.Close(); err != nil {
 		t.Error(err)
 	}
-	for events.in.Scan() { // it may be cut off
+	for events.in.Scan() { // the stream may be cut off
 	}
 	for range 5 {
 		if code := <-codes; code == 200 {

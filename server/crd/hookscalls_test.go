@@ -2,7 +2,7 @@ package crd_test
 
 import "testing"
 
-// TestCallsOfAWrite counts the calls of a webhook that writes take in a version that is not stored.
+// TestCallsOfAWrite counts the calls to a webhook for writes in a version that is not stored.
 func TestCallsOfAWrite(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -17,8 +17,8 @@ func TestCallsOfAWrite(t *testing.T) {
 	h.spent(hooked)
 	s.want(201, "POST", v2, crate(hooked, "v2", "a", `,"spec":{"box":{"width":3}}`))
 	count("POST", 3)                // to the hub, and back for defaults, managedFields and the answer; the default height, which is set again, to the hub
-	s.want(200, "GET", v2+"/a", "") // the cache has it: an update of an older state is made again
+	s.want(200, "GET", v2+"/a", "") // fills the cache: an update of an outdated state would be repeated
 	h.spent(hooked)
 	s.want(200, "PATCH", v2+"/a", `{"spec":{"box":{"width":4}}}`, "Content-Type", "application/merge-patch+json")
-	count("PATCH", 3) // what is stored; what is made of it to the hub, and back
+	count("PATCH", 3) // the stored object; the patched one to the hub, and back
 }

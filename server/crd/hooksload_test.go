@@ -20,17 +20,17 @@ import (
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 )
 
-// badLoad is a crowd of writers and watchers of crates in both versions, of which the webhook is often bad.
+// badLoad is many writers and watchers of crates in both versions while the webhook misbehaves.
 type badLoad struct {
 	*site
 	ctx  context.Context
 	work sync.WaitGroup
-	good atomic.Int64 // writes in v1
+	good atomic.Int64 // number of writes in v1
 
 	mu     sync.Mutex // guards all below
 	least  map[string]int
-	most   map[string]int // by name: what was written last, and what may have been
-	shouts map[string]int // by what a request in v2 was refused with
+	most   map[string]int // by name: the last acknowledged write, and the last attempted one
+	shouts map[string]int // by message: number of refused requests in v2
 }
 
 type badObject struct {
@@ -46,7 +46,7 @@ type badObject struct {
 	} `json:"spec"`
 }
 
-// state is what matters of an object, in any version.
+// state returns the relevant part of an object, in any version.
 func (o badObject) state() string {
 	n := o.Spec.Size
 	if n == nil {
@@ -58,7 +58,7 @@ func (o badObject) state() string {
 	return fmt.Sprint(o.Metadata.ResourceVersion, ": ", *n)
 }
 
-// ask makes a request; 0 is the code when the test ends.
+// ask sends a request; the code is 0 when the test ends.
 func (l *badLoad) ask(method, path, contentType, body string) (int, string) {
 	req, err := http.NewRequestWithContext(l.ctx, method, l.srv.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *badLoad) ask(method, path, contentType, body string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// write makes an object, and changes it n times. In v1 nothing may fail.
+// write creates an object and changes it n times. In v1 no write may fail.
 func (l *badLoad) write(version, name string, n int) {
 	path := cratesIn(hooked, version)
 	spec := func(i int) string {
@@ -120,7 +120,7 @@ func (l *badLoad) write(version, name string, n int) {
 	}
 }
 
-// refused judges an answer that is an error.
+// refused checks an answer that is an error.
 func (l *badLoad) refused(version string, code int, text string) {
 	switch {
 	case code == 0:
@@ -135,13 +135,13 @@ func (l *badLoad) refused(version string, code int, text string) {
 	}
 }
 
-// informer is what an informer knows.
+// informer is the state of an informer.
 type informer struct {
 	mu    sync.Mutex // guards known
 	known map[string]string
 }
 
-// follow watches as an informer does until the test ends.
+// follow lists and watches like an informer until the test ends.
 func (l *badLoad) follow(path, version string, in *informer) {
 	for l.ctx.Err() == nil {
 		req, err := http.NewRequestWithContext(l.ctx, "GET", l.srv.URL+path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", nil)
@@ -184,7 +184,7 @@ func (l *badLoad) read(resp *http.Response, version string, in *informer) {
 		}
 		var object badObject
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			return // it was cut off
+			return // the stream was cut off
 		}
 		if err := json.Unmarshal(event.Object, &object); err != nil {
 			l.t.Errorf("%v in %s", err, lines.Text())
@@ -209,7 +209,7 @@ func (l *badLoad) read(resp *http.Response, version string, in *informer) {
 	}
 }
 
-// list returns what a list says.
+// list returns the objects of a list by name.
 func (l *badLoad) list(path string) map[string]string {
 	l.t.Helper()
 	var list struct {
@@ -225,7 +225,7 @@ func (l *badLoad) list(path string) map[string]string {
 	return out
 }
 
-// different says what two states differ in.
+// different describes the difference of two states.
 func different(a, b map[string]string) string {
 	var out []string
 	for name := range a {
@@ -241,9 +241,9 @@ func different(a, b map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestBadWebhooksUnderLoad has a webhook behave badly in all ways, one after the other, while objects are written and watched in
-// both versions. Nothing fails in the stored version, nor of another kind; what fails in the other says so; and when all is
-// well again nothing is lost, and all watches show the same.
+// TestBadWebhooksUnderLoad makes a webhook misbehave in all ways, one after the other, while objects are written and watched in
+// both versions. Requests in the stored version and of other kinds must not fail. Failures in the other version must be reported.
+// At the end nothing is lost, and all watches have the same state.
 func TestBadWebhooksUnderLoad(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -350,7 +350,7 @@ func TestBadWebhooksUnderLoad(t *testing.T) {
 	}
 }
 
-// Who waits for a webhook that hangs is one of few; all others are refused at once, and those who leave make room.
+// Only few requests wait for a webhook that hangs. All others are refused at once, and a request that leaves makes room.
 func TestFewWaitForAWebhook(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)

@@ -33,7 +33,7 @@ func newHooked(t *testing.T, h *hooks, b storage.Backend, change ...func(*apiext
 	return s
 }
 
-// amend changes a definition, and waits until that is served: a watch of the objects ends then.
+// amend changes a definition, and waits until a watch of the objects ends because of that.
 func (s *site) amend(name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
 	s.t.Helper()
 	plural, group, _ := strings.Cut(name, ".")
@@ -63,7 +63,7 @@ func (s *site) put(name string, change func(*apiextensionsv1.CustomResourceDefin
 	}, func() string { return name + " cannot be changed" })
 }
 
-// storing makes a version the one that is stored.
+// storing returns a function that makes a version the stored one.
 func storing(version string) func(*apiextensionsv1.CustomResourceDefinition) {
 	return func(d *apiextensionsv1.CustomResourceDefinition) {
 		for i := range d.Spec.Versions {
@@ -82,7 +82,7 @@ func (w *stream) end() {
 	}
 }
 
-// What a definition says of its webhook takes effect when it changes, and what an earlier one made of objects is not shown again.
+// A change of the webhook in a definition takes effect at once, and objects converted by the old webhook are not returned again.
 func TestAWebhookChanges(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -123,7 +123,7 @@ func TestAWebhookChanges(t *testing.T) {
 	if n := h.spent(hooked); n != 0 {
 		t.Errorf("%d calls of a webhook that is no longer the definition's", n)
 	}
-	other := startHooks(t) // whose certificate is the same, but not this
+	other := startHooks(t) // the same certificate, but another port
 	s.amend(name, client(func(c *apiextensionsv1.WebhookClientConfig) { c.CABundle = newBundle(t) }))
 	if got := s.want(500, "GET", v2+"/a", ""); !strings.Contains(got, "no usable answer") {
 		t.Error(got)
@@ -136,7 +136,7 @@ func TestAWebhookChanges(t *testing.T) {
 		d.Spec.Conversion = other.crates(t, hooked).Spec.Conversion
 	})
 	read(plain, labelled)
-	// A change of something else leaves the webhook, and what is known of its answers, as they are.
+	// A change of other parts keeps the webhook and its remembered answers.
 	other.spent(hooked)
 	s.amend(name, func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Names.ShortNames = []string{"crt"} })
 	read(plain, labelled)
@@ -145,7 +145,7 @@ func TestAWebhookChanges(t *testing.T) {
 	}
 }
 
-// A definition whose CA bundle is none is not established until that is mended, with the condition of kube-apiserver.
+// A definition with an invalid CABundle is not established until that is corrected. It has the condition of kube-apiserver.
 func TestInvalidBundle(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -171,7 +171,7 @@ func TestInvalidBundle(t *testing.T) {
 	}
 }
 
-// A definition that another server has established though its bundle is none is served in the version that is stored.
+// If another program established a definition with an invalid CABundle, only the stored version is served.
 func TestInvalidBundleOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -199,7 +199,7 @@ func TestInvalidBundleOfAnotherServer(t *testing.T) {
 	s.awaitGone(d.Name)
 }
 
-// A function of the program's is called in the place of a webhook, whatever that is.
+// A function of the program is called in place of a webhook, even if the webhook is invalid.
 func TestAFunctionInThePlaceOfAWebhook(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -225,12 +225,12 @@ func TestAFunctionInThePlaceOfAWebhook(t *testing.T) {
 	}
 }
 
-// stopped is a clock for which it is always the same second.
+// stopped is a clock that always returns the same second.
 type stopped struct{ zapcore.Clock }
 
 func (stopped) Now() time.Time { return time.Unix(1e9, 0) }
 
-// A service is where the program says. What is wrong there is for the log, and not for clients.
+// A service is at the address that the program chooses. Errors there are logged, and not returned to clients.
 func TestAWebhookOfAService(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -252,7 +252,7 @@ func TestAWebhookOfAService(t *testing.T) {
 		}
 	}))
 	s.want(201, "POST", cratesIn(hooked, "v1"), crate(hooked, "v1", "a", `,"spec":{"size":3}`))
-	// Its certificate has to be for the name in the cluster, wherever it is.
+	// The certificate must be for the name of the service in the cluster, whatever the address is.
 	for range 30 {
 		if a := s.want(500, "GET", cratesIn(hooked, "v2")+"/a", ""); strings.Contains(a, "x509") || !strings.Contains(a, "no usable answer") {
 			t.Error(a)
@@ -267,7 +267,7 @@ func TestAWebhookOfAService(t *testing.T) {
 	}
 }
 
-// Metrics tell of calls, and of no definition that is gone.
+// Metrics count calls, and are removed with the definition.
 func TestWebhookMetrics(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -296,8 +296,8 @@ func TestWebhookMetrics(t *testing.T) {
 	}
 }
 
-// Objects that are stored in an earlier version are converted when they are migrated, and when a server begins anew; a webhook
-// that is away keeps them where they are.
+// Objects stored in an earlier version are converted when they are migrated, and when a server starts. If the webhook is
+// unreachable they stay in that version.
 func TestMigrationThroughAWebhook(t *testing.T) {
 	t.Parallel()
 	h := startHooks(t)
@@ -314,11 +314,11 @@ func TestMigrationThroughAWebhook(t *testing.T) {
 	if err == nil && done.Failed == 0 {
 		t.Errorf("migration without a webhook: %+v", done)
 	}
-	if code := s.do("GET", v1+"/x1", "", nil); code != 200 { // is stored so
+	if code := s.do("GET", v1+"/x1", "", nil); code != 200 { // stored in this version
 		t.Errorf("v1: %d", code)
 	}
 	s.want(500, "GET", v2+"/x1", "")
-	// A server that begins while the webhook is away serves all else.
+	// A server that starts while the webhook is unreachable serves everything else.
 	later := newSite(t, b)
 	later.await("crates."+hooked, isTrue(apiextensionsv1.Established))
 	eventually(t, func() bool { return later.do("GET", v1+"/x1", "", nil) == 200 }, func() string { return "v1 is not served" })

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// latest is the body of an update of what is there.
+// latest returns the body of an update of the current object.
 func latest(body string) string {
 	return strings.Replace(body, `"metadata":{`, `"metadata":{"resourceVersion":"LATEST",`, 1)
 }
 
-// wellSteps are requests while the webhook is well.
+// wellSteps returns requests for a webhook that works.
 func wellSteps(v1, v2, group string) []hookStep {
 	in1 := func(name, rest string) string { return crate(group, "v1", name, rest) }
 	in2 := func(name, rest string) string { return crate(group, "v2", name, rest) }
@@ -102,7 +102,7 @@ func wellSteps(v1, v2, group string) []hookStep {
 	return out
 }
 
-// badSteps are requests while the webhook is in a bad mode. There are two objects, which were made in v1 and never converted.
+// badSteps returns requests for a webhook in a bad mode. There are two objects, created in v1 and never converted.
 func badSteps(v1, v2, group string) []hookStep {
 	in1 := func(name, rest string) string { return crate(group, "v1", name, rest) }
 	in2 := func(name, rest string) string { return crate(group, "v2", name, rest) }
@@ -147,7 +147,7 @@ func badSteps(v1, v2, group string) []hookStep {
 	return out
 }
 
-// fewSteps are the same for modes that all fail alike, or do not fail.
+// fewSteps returns fewer requests, for modes that all fail in the same way or do not fail.
 func fewSteps(v1, v2, group string) []hookStep {
 	var out []hookStep
 	for _, s := range badSteps(v1, v2, group) {

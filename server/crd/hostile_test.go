@@ -11,17 +11,17 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// hostile is a definition made to harm, and objects of it.
+// hostile is a definition that is meant to harm the server, with objects.
 type hostile struct {
-	versions, names string // JSON of spec.versions, and what is in spec.names besides
+	versions, names string // JSON of spec.versions, and of other fields in spec.names
 	code            int    // of the answer to the definition
-	says            string // is in it
+	says            string // part of the answer
 	objects         []hostileObject
 }
 
 // hostileObject is an object called x.
 type hostileObject struct {
-	members string // JSON of what is in it besides its metadata
+	members string // JSON of the object without its metadata
 	code    int
 	says    string
 }
@@ -42,7 +42,7 @@ func oneVersion(schema string) string {
 	return `[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + schema + `}}]`
 }
 
-// specified is a version v1 in which the field spec has a schema.
+// specified returns a version v1 with a schema for the field spec.
 func specified(schema string) string {
 	return oneVersion(`{"type":"object","properties":{"spec":` + schema + `}}`)
 }
@@ -106,13 +106,13 @@ func hostiles() map[string]hostile {
 	}
 }
 
-// TestHostile defines what is made to harm, and writes, applies, reads, lists and changes objects of it. Whatever is refused is
-// refused as a fault of the client, and no request takes more memory, in which its time shows, than some hundred times its size.
+// TestHostile creates harmful definitions, and writes, applies, reads, lists and changes objects of them. Refusals must be client
+// errors. No request may allocate more than some hundred times its size, which also indicates its CPU time.
 func TestHostile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is about memory and time, of which the race detector needs many times as much")
 	}
-	// Most of the bodies would be refused before what is tested here.
+	// With the default limit most of the bodies would be refused before the code under test is reached.
 	s := startSite(t, server.Options{Limits: server.Limits{MaxDecodedBytes: -1}}, crd.New(crd.Options{}))
 	const most = 3 << 30
 	ask := func(t *testing.T, method, path, body string, headers ...string) (int, string) {

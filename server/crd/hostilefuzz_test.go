@@ -12,13 +12,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// maker makes schemas that are large in some ways, and values for them.
+// maker makes schemas that are large in some respect, and values for them.
 type maker struct {
 	*rand.Rand
-	left int // schemas and values
+	left int // remaining number of schemas and values
 }
 
-// few is mostly a small number, and sometimes a large one.
+// few returns mostly a small number, and sometimes a large one.
 func (m *maker) few(most int) int {
 	if m.IntN(8) == 0 {
 		return m.IntN(most)
@@ -34,7 +34,7 @@ func (m *maker) name() string {
 	return string(name)
 }
 
-// branches are schemas in an anyOf and its like.
+// branches returns schemas for an anyOf and the like.
 func (m *maker) branches() []apiextensionsv1.JSONSchemaProps {
 	all := make([]apiextensionsv1.JSONSchemaProps, m.few(200))
 	for i := range all {
@@ -87,7 +87,7 @@ func (m *maker) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-// empty is a value with many places for defaults, nil for what is no list and no object.
+// empty returns a value with many places for defaults, or nil for schemas other than lists and objects.
 func (m *maker) empty(s *apiextensionsv1.JSONSchemaProps) any {
 	switch s.Type {
 	case "array":
@@ -104,7 +104,7 @@ func (m *maker) empty(s *apiextensionsv1.JSONSchemaProps) any {
 	return nil
 }
 
-// value is one that the schema may have, or nearly.
+// value returns a value that is valid by a schema, or nearly so.
 func (m *maker) value(s *apiextensionsv1.JSONSchemaProps) any {
 	m.left--
 	switch s.Type {
@@ -138,8 +138,8 @@ func (m *maker) value(s *apiextensionsv1.JSONSchemaProps) any {
 	return int64(m.IntN(9999))
 }
 
-// FuzzHostile makes definitions that are large in random ways. Whatever is accepted is served, and its objects are brought into
-// shape, defaulted, judged and published; and neither that nor judging the definition takes more memory than is bounded.
+// FuzzHostile makes definitions that are large in random ways. An accepted definition is served, and its objects are pruned,
+// defaulted, validated and published. Neither that nor the validation of the definition may allocate more than the bound.
 func FuzzHostile(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed, uint16(1000))

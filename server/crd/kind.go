@@ -38,7 +38,7 @@ func definitionKind(validator definition.Validator) server.Resource {
 	})
 }
 
-// servedVersions lists the versions that are served, sorted as text, and marks the one that is stored.
+// servedVersions lists the served versions, sorted as text, and marks the stored one.
 func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	var versions []string
 	for _, v := range crd.Spec.Versions {
@@ -53,8 +53,8 @@ func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(versions, ",")
 }
 
-// definitionStrategy is package definition as the registry wants it. A DELETE only marks a definition, which goes when its
-// objects are gone.
+// definitionStrategy returns the functions of package definition as a strategy for the registry. A DELETE only marks a
+// definition; it is removed when its objects are gone.
 func definitionStrategy(validator definition.Validator) registry.Strategy[*apiextensionsv1.CustomResourceDefinition] {
 	type crd = *apiextensionsv1.CustomResourceDefinition
 	return registry.Strategy[crd]{

@@ -17,11 +17,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// loadKinds is how many schemas TestChangesUnderLoad goes through.
+// loadKinds is the number of schemas in TestChangesUnderLoad.
 const loadKinds = 8
 
-// loadDefinition is the definition of TestChangesUnderLoad in its i-th form: of the fields f0, f1, ... of a spec the i-th
-// alone is specified, the printer column is named after it, the short name too, and v2 is served in every other form.
+// loadDefinition returns the i-th form of the definition in TestChangesUnderLoad. Of the fields f0, f1, ... of the spec only the
+// i-th is in the schema. The printer column and the short name are named after it, and v2 is served in every second form.
 func loadDefinition(i int) *apiextensionsv1.CustomResourceDefinition {
 	schema := func() *apiextensionsv1.CustomResourceValidation {
 		text := apiextensionsv1.JSONSchemaProps{Type: "string"}
@@ -49,14 +49,14 @@ func loadDefinition(i int) *apiextensionsv1.CustomResourceDefinition {
 
 func loadField(i int) string { return fmt.Sprint("f", i) }
 
-// load is a crowd of writers and watchers of Loads.
+// load is many writers and watchers of Loads.
 type load struct {
 	*site
 	ctx     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	created atomic.Int64
-	last    []atomic.Int64 // the form that each watch was shown last
+	last    []atomic.Int64 // by watch: the form of the last event
 }
 
 func (l *load) fail(format string, args ...any) {
@@ -66,7 +66,7 @@ func (l *load) fail(format string, args ...any) {
 	}
 }
 
-// ask makes a request and returns the answer, which is closed by the caller; nil after a failure.
+// ask sends a request and returns the answer, which the caller must close, or nil after a failure.
 func (l *load) ask(method, path, contentType, body string) *http.Response {
 	req, err := http.NewRequestWithContext(l.ctx, method, l.srv.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *load) ask(method, path, contentType, body string) *http.Response {
 	return resp
 }
 
-// answer is ask for an answer that is read whole, and of one of some codes.
+// answer sends a request, reads the whole answer and checks that it has one of the codes.
 func (l *load) answer(method, path, contentType, body string, codes ...int) (int, []byte) {
 	resp := l.ask(method, path, contentType, body)
 	if resp == nil {
@@ -114,7 +114,7 @@ func loadObject(version, name string, n int) string {
 	return string(text)
 }
 
-// form says which form an object was shown in: -1 if its spec has the field of none. Two forms in one object are an error.
+// form returns the form of an object, or -1 if its spec has no field of a form. Two forms in one object are an error.
 func form(spec map[string]any) (int, error) {
 	found := -1
 	for i := range loadKinds {
@@ -129,7 +129,7 @@ func form(spec map[string]any) (int, error) {
 	return found, nil
 }
 
-// sameForm checks that all objects of one answer, or of one watch, are of one form. seen is -1 before the first.
+// sameForm checks that all objects of one answer or watch have the same form. seen is -1 before the first one.
 func sameForm(seen *int, spec map[string]any) error {
 	f, err := form(spec)
 	switch {
@@ -166,7 +166,7 @@ func (l *load) write(w int) {
 			if err != nil {
 				l.fail("%s: %v", name, err)
 			}
-			seen = -1 // the next answer may be of another one
+			seen = -1 // the next answer may have another form
 		}
 		code, text := l.answer("POST", loadsPath, "application/json", loadObject("v1", name, 0), 201)
 		check(text)
@@ -185,7 +185,7 @@ func (l *load) write(w int) {
 	}
 }
 
-// list reads lists, and tables, whose rows and columns are of one form.
+// list reads lists, and tables whose rows and columns must have the same form.
 func (l *load) list() {
 	for range 100000 {
 		if l.ctx.Err() != nil {
@@ -220,7 +220,7 @@ func (l *load) list() {
 	}
 }
 
-// follow watches as an informer does: a list, then changes, and both again when the watch has ended.
+// follow lists and watches like an informer, and starts again when the watch has ended.
 func (l *load) follow(w int) {
 	for range 100000 {
 		if l.ctx.Err() != nil {
@@ -257,9 +257,9 @@ func (l *load) follow(w int) {
 	}
 }
 
-// TestChangesUnderLoad changes the schema, the columns, the names and the versions of a definition while objects are
-// written, listed and watched. All objects of one answer or watch are of one schema, no request fails but those to a version
-// that is not served, no watch stays behind, and no object is lost.
+// TestChangesUnderLoad changes the schema, the columns, the names and the versions of a definition while objects are written,
+// listed and watched. All objects of one answer or watch must have the same schema. Only requests to versions that are not served
+// may fail. No watch and no object may be lost.
 func TestChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := &load{site: newSite(t, nil), last: make([]atomic.Int64, 3)}
@@ -316,7 +316,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// changeTo makes the definition one of another form, and waits until that is served.
+// changeTo changes the definition to another form, and waits until that is served.
 func (l *load) changeTo(i int) {
 	for range 100 {
 		now := l.get("loads.example.com")
@@ -338,8 +338,8 @@ func (l *load) changeTo(i int) {
 	}, func() string { return fmt.Sprintf("form %d is served", i) })
 }
 
-// TestManyInstances deletes a definition with ten thousand objects: all of them go, and the next definition of that name
-// begins without any.
+// TestManyInstances deletes a definition with ten thousand objects. All of them are deleted, and the next definition of that name
+// has none.
 func TestManyInstances(t *testing.T) {
 	t.Parallel()
 	const writers, each = 8, 1250

@@ -9,8 +9,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestDefinitionsTakeLittle holds the memory of definitions that nobody uses against the size of their JSON: their schemas are
-// not kept decoded, which takes ten times as much. It runs alone.
+// TestDefinitionsTakeLittle compares the memory of unused definitions with the size of their JSON. Their schemas must not be kept
+// decoded, which takes ten times as much. It must not run in parallel with other tests.
 func TestDefinitionsTakeLittle(t *testing.T) {
 	s := newSite(t, nil)
 	heap := func() uint64 {

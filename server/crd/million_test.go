@@ -13,13 +13,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// mostPerObject is how much memory a small custom resource may take with all that is kept of it: in the storage, its history, the
-// cache and the indices. One of some 450 bytes of JSON takes about 1 KiB.
+// mostPerObject is the maximum memory for a small custom resource, including the storage, its history, the cache and the indices.
+// An object with 450 bytes of JSON takes about 1 KiB.
 const mostPerObject = 8 << 10
 
-// TestManySmallObjects creates many small objects from many clients, and lists them in pages. Memory grows with
-// their number and not with that of the clients, and so does no page. KEELSON_OBJECTS is how many there are:
-// 1000000 takes some minutes. It runs alone.
+// TestManySmallObjects creates many small objects from many clients, and lists them in pages. Memory must depend on the number of
+// objects, and not on that of the clients; the memory of a page must not depend on either. KEELSON_OBJECTS is the number of
+// objects: 1000000 takes some minutes. It must not run in parallel with other tests.
 func TestManySmallObjects(t *testing.T) {
 	const writers, page = 16, 500
 	count := 4000
@@ -110,7 +110,7 @@ func TestManySmallObjects(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// allocatedBy is how many bytes f allocates, with all that runs besides.
+// allocatedBy returns how many bytes the process allocates while f runs.
 func allocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

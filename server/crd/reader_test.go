@@ -26,8 +26,8 @@ func withDefault(grade string) func(*apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// TestReaderWhileTheDefinitionChanges: who reads the objects of a definition never gets an error or an empty list while its
-// schema changes, and is shown each schema in the end.
+// TestReaderWhileTheDefinitionChanges checks that a reader of a definition's objects never gets an error or an empty list while
+// the schema changes, and finally sees each schema.
 func TestReaderWhileTheDefinitionChanges(t *testing.T) {
 	t.Parallel()
 	const objects, changes = 3, 6
@@ -80,8 +80,8 @@ func TestReaderWhileTheDefinitionChanges(t *testing.T) {
 	}
 }
 
-// TestIndexWhileTheDefinitionChanges: an index of the objects has the last schema in the end, though a definition is changed
-// again before its change is served, so that nothing is written between one schema and the next.
+// TestIndexWhileTheDefinitionChanges checks that an index of the objects finally has the last schema, even if a definition is
+// changed again before its change is served, so that nothing is written between the two schemas.
 func TestIndexWhileTheDefinitionChanges(t *testing.T) {
 	t.Parallel()
 	const objects, rounds, changes = 3, 30, 3
@@ -129,7 +129,7 @@ func TestIndexWhileTheDefinitionChanges(t *testing.T) {
 	}
 }
 
-// gradeOf returns what withDefault gives an object.
+// gradeOf returns the value of the field of withDefault.
 func gradeOf(obj runtime.Object) string {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {

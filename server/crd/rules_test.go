@@ -19,7 +19,7 @@ func looseObject(name, rest string) string {
 	return `{"apiVersion":"serving.example.com/v1","kind":"Loose","metadata":{"name":"` + name + `"}` + rest + `}`
 }
 
-// looseSteps make objects under a definition that lets everything through.
+// looseSteps creates objects with a definition without restrictions.
 func looseSteps() []step {
 	return []step{
 		{method: "POST", path: loose, body: looseObject("a", `,"spec":{"color":"grey","size":20,"names":["long","a","a"],"parts":[{"name":"p","color":"grey"},{"name":"q"}],
@@ -33,13 +33,13 @@ func looseSteps() []step {
 
 const toldOfManagers = "a warning says that managedFields could not be brought up to date; there nobody is told"
 
-// strictSteps meet them when it has become strict.
+// strictSteps use these objects after the definition has become strict.
 func strictSteps() []step {
 	return []step{
 		{method: "GET", path: loose},
 		{method: "GET", path: loose, header: []string{"Accept", asTable}},
 		{method: "GET", path: loose + "?fieldSelector=spec.color%3Dgrey", header: []string{"Accept", asTable}},
-		{method: "GET", path: loose + "?fieldSelector=spec.size%3D1", header: []string{"Accept", asTable}}, // a default that was not there when they were stored
+		{method: "GET", path: loose + "?fieldSelector=spec.size%3D1", header: []string{"Accept", asTable}}, // a default that did not exist when the objects were stored
 		{method: "GET", path: loose + "?fieldSelector=spec.size%3D", header: []string{"Accept", asTable}},
 		{method: "PATCH", path: loose + "/a", contentType: merge, body: `{"metadata":{"labels":{"x":"y"}}}`},
 		{method: "PATCH", path: loose + "/a", contentType: merge, body: `{"spec":{"free":"y"}}`},
@@ -68,7 +68,7 @@ func strictSteps() []step {
 	}
 }
 
-// hosted is a server that serves one definition after another.
+// hosted is a server that serves one definition at a time.
 type hosted struct {
 	*servertest.Server
 	t    testing.TB
@@ -84,7 +84,7 @@ func newHosted(t testing.TB) *hosted {
 	return h
 }
 
-// define serves d in the place of what is served under its name.
+// define serves d in place of the definition of the same name.
 func (h *hosted) define(d *apiextensionsv1.CustomResourceDefinition) {
 	h.t.Helper()
 	group, err := groupOf(d, nil)
@@ -104,8 +104,8 @@ func resourceOf(d *apiextensionsv1.CustomResourceDefinition) schema.GroupResourc
 	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Status.AcceptedNames.Plural}
 }
 
-// Rules become stricter while objects are stored: what an update does not change is not held against it. The answers are those
-// of kube-apiserver.
+// Rules become stricter while objects are stored: values that an update does not change are tolerated. The answers are those of
+// kube-apiserver.
 func TestRatchetingAnswers(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -115,7 +115,7 @@ func TestRatchetingAnswers(t *testing.T) {
 	compareAnswers(t, "ratcheting.answers", got+play(t, strictSteps(), h.Client(), h.URL))
 }
 
-// What is read and written back is the same object: neither defaults nor pruning nor another version make a change of it.
+// An object that is read and written back is unchanged: defaults, pruning and other versions do not change it.
 func TestUpdateOfItselfChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := serveDefinition(t, definitionFile(t, "gadgets.yaml"))
@@ -132,7 +132,7 @@ func TestUpdateOfItselfChangesNothing(t *testing.T) {
 	for _, item := range items {
 		name := item.(map[string]any)["metadata"].(map[string]any)["name"].(string)
 		paths := []string{gadgets + "/" + name, gadgets + "/" + name + "/status"}
-		if name == "o" { // which has nothing that the older version does not have
+		if name == "o" { // it has only fields that the older version has too
 			paths = append(paths, older+"/"+name)
 		}
 		for _, path := range paths {
@@ -150,7 +150,7 @@ func TestUpdateOfItselfChangesNothing(t *testing.T) {
 	}
 }
 
-// watched are the events of a watch, up to and without its end. A bookmark is as many as any other.
+// watched starts a watch, calls act, and returns the first n events. A bookmark counts as an event.
 func watched(t testing.TB, s *servertest.Server, path string, header []string, n int, act func()) []string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rules are those of the version that a request names, and see objects as that version has them, the old one too. Where that
-// cannot be shown in the version, rules about changes are not passed over.
+// The rules are those of the version in the request, and both the new and the old object are evaluated in that version. If the
+// old object cannot be converted, rules about changes are not skipped.
 func TestRulesOfVersions(t *testing.T) {
 	t.Parallel()
 	d := definitionText(t, boxes)

@@ -53,7 +53,7 @@ func definitionText(t testing.TB, text string) *apiextensionsv1.CustomResourceDe
 	return d
 }
 
-// groupOf makes what a definition defines, whose objects convert converts; nil: they differ in their apiVersion.
+// groupOf returns the group of a definition whose objects convert converts; with nil, versions differ in their apiVersion.
 func groupOf(d *apiextensionsv1.CustomResourceDefinition, convert runtime.ConvertUntyped) (server.Group, error) {
 	compiler, err := celrules.NewCompiler()
 	if err != nil {
@@ -83,7 +83,7 @@ type step struct {
 	contentType  string // "" is JSON where there is a body
 	body         string
 	header       []string // names and values
-	differs      string   // why the answer is not kube-apiserver's; "" if it is
+	differs      string   // reason why the answer differs from kube-apiserver's; "" if it does not
 }
 
 // answer is what came back.
@@ -157,7 +157,7 @@ func (a answer) show() string {
 	return out.String() + text.String()
 }
 
-// steady replaces what differs from run to run.
+// steady replaces parts that differ between runs.
 func steady(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -209,8 +209,8 @@ func olderGadget(name, rest string) string {
 	return strings.Replace(gadget(name, rest), "/v1", "/v1beta1", 1)
 }
 
-// servingSteps are requests for gadgets. Their answers by kube-apiserver 1.37 are in testdata/gadgets.answers, but for those that
-// differ.
+// servingSteps are requests for gadgets. The answers of kube-apiserver 1.37 are in testdata/gadgets.answers, except for those
+// that differ.
 func servingSteps() []step {
 	return []step{
 		// Creating: defaults, pruning, reports.
@@ -221,7 +221,7 @@ func servingSteps() []step {
 		{method: "POST", path: gadgets + "?fieldValidation=Ignore", body: gadget("b", `,"unknown":1,"spec":{"size":4,"on":true,"port":8080,"color":"green","when":"2020-01-01T00:00:00Z"}`)},
 		{method: "POST", path: gadgets + "?fieldValidation=Nonsense", body: gadget("c", ``)},
 		{method: "POST", path: gadgets + "?dryRun=All", body: gadget("dry", `,"spec":{"size":1}`)},
-		// What is invalid, and how it is said.
+		// Invalid objects and their errors.
 		{method: "POST", path: gadgets, body: gadget("c", ``)},
 		{method: "POST", path: gadgets, body: gadget("c", `,"spec":{}`)},
 		{method: "POST", path: gadgets, body: gadget("c", `,"spec":"text"`)},
@@ -273,7 +273,7 @@ func servingSteps() []step {
 		{method: "GET", path: gadgets + "?includeObject=None&fieldSelector=spec.color!%3Dgreen,metadata.name%3Da", header: []string{"Accept", asTable}},
 		{method: "GET", path: gadgets + "?fieldSelector=spec.note%3Dx"},
 		{method: "GET", path: older + "?fieldSelector=spec.color%3Dgreen"},
-		// Updates: generation, status, what is invalid.
+		// Updates: generation, status, errors.
 		{method: "PATCH", path: gadgets + "/a", contentType: merge, body: `{"spec":{"size":4},"status":{"phase":"Bad"}}`},
 		{method: "PATCH", path: gadgets + "/a", contentType: merge, body: `{"metadata":{"labels":{"x":"y"}}}`},
 		{method: "PATCH", path: gadgets + "/a", contentType: merge, body: `{"spec":{"color":null,"nick":null,"unknown":2}}`},
@@ -309,7 +309,7 @@ func servingSteps() []step {
 		{method: "PATCH", path: gadgets + "/s?fieldManager=two&fieldValidation=Strict", contentType: apply, body: gadget("s", `,"spec":{"size":2,"unknown":1}`), differs: noReason},
 		{method: "PATCH", path: gadgets + "/s?fieldManager=two", contentType: apply, body: gadget("s", `,"spec":{"size":"2"}`), differs: noReason},
 		{method: "PATCH", path: gadgets + "/s/status?fieldManager=three", contentType: apply, body: gadget("s", `,"status":{"phase":"Good","conditions":[{"type":"A"}]}`)},
-		// Another version: it prunes what it does not have, judges by its own schema, and warns.
+		// Another version: it prunes fields that it does not have, validates by its own schema, and warns.
 		{method: "GET", path: older + "/a"},
 		{method: "GET", path: older},
 		{method: "GET", path: older + "/a", header: []string{"Accept", asTable}},
@@ -325,7 +325,7 @@ func servingSteps() []step {
 		{method: "PATCH", path: older + "/a", contentType: merge, body: `{"spec":{"size":7}}`},
 		{method: "GET", path: gadgets + "/a"},
 		{method: "PATCH", path: gadgets + "/o/status", contentType: merge, body: `{"status":{"replicas":1}}`},
-		// What is not served.
+		// Versions and resources that are not served.
 		{method: "GET", path: strings.Replace(gadgets, "/v1/", "/v1alpha1/", 1)},
 		{method: "GET", path: gadgets + "/a/nothing"},
 		{method: "POST", path: gadgets + "/a/status", body: gadget("a", ``)},
@@ -343,7 +343,7 @@ func plain(name, rest string) string {
 	return `{"apiVersion":"serving.example.com/v1","kind":"Plain","metadata":{"name":"` + name + `"}` + rest + `}`
 }
 
-// plainSteps are servingSteps for a kind of which its definition says as little as it can.
+// plainSteps are servingSteps for a kind with a minimal definition.
 func plainSteps() []step {
 	return []step{
 		{method: "POST", path: plains, body: plain("a", `,"spec":{"any":[1,{"b":null}]},"status":{"x":1},"other":2.0,"null":null`)},
@@ -379,14 +379,14 @@ func play(t testing.TB, steps []step, client *http.Client, url string, header ..
 	return out.String()
 }
 
-// What kube-apiserver answers, byte for byte but for what differs from run to run, is in a file.
+// The answers of kube-apiserver are in a file. They must be equal byte for byte, except for parts that differ between runs.
 func TestGadgetsAnswers(t *testing.T) {
 	t.Parallel()
 	s := serveDefinition(t, definitionFile(t, "gadgets.yaml"))
 	compareAnswers(t, "gadgets.answers", play(t, servingSteps(), s.Client(), s.URL))
 }
 
-// A definition that says little: any field is kept, status is one of them, and there is no namespace.
+// A minimal definition: any field is kept, status is an ordinary field, and the kind is cluster-scoped.
 func TestPlainAnswers(t *testing.T) {
 	t.Parallel()
 	s := serveDefinition(t, definitionFile(t, "plains.yaml"))

@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sharedStorage is a storage that several servers have, or one after the other: none of them closes it, and none knows its
-// revision without asking.
+// sharedStorage is a storage that several servers use, at once or one after the other. None of them closes it, and each must read
+// its revision from it.
 type sharedStorage struct{ storage.Backend }
 
 func (sharedStorage) Close() error { return nil }
@@ -162,7 +162,7 @@ func (s *site) get(name string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// await waits for a definition to be as it should; ok is never asked about nil.
+// await waits until ok returns true for a definition; ok is never called with nil.
 func (s *site) await(name string, ok func(*apiextensionsv1.CustomResourceDefinition) bool) *apiextensionsv1.CustomResourceDefinition {
 	s.t.Helper()
 	var last *apiextensionsv1.CustomResourceDefinition
@@ -183,7 +183,7 @@ func (s *site) awaitGone(name string) {
 	}, func() string { return "the resource is served" })
 }
 
-// eventually waits, and never says yes because time has passed.
+// eventually waits until ok returns true, and fails after a timeout.
 func eventually(t *testing.T, ok func() bool, what func() string) {
 	t.Helper()
 	for range 3000 {
@@ -214,7 +214,7 @@ func hasReason(t apiextensionsv1.CustomResourceDefinitionConditionType, reason s
 	return func(d *apiextensionsv1.CustomResourceDefinition) bool { return condition(d, t).Reason == reason }
 }
 
-// said is what a condition says.
+// said returns the status, reason and message of a condition.
 func said(d *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) string {
 	c := condition(d, t)
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// stormDefinition is the i-th state of one of the definitions of TestUpdateStorm: it is described otherwise each time, by a lot.
+// stormDefinition returns the i-th state of one of the definitions of TestUpdateStorm. Each state has another long description.
 func stormDefinition(which, i int) *apiextensionsv1.CustomResourceDefinition {
 	return definitionOf(fmt.Sprint("storms", which), fmt.Sprint("Storm", which), func(d *apiextensionsv1.CustomResourceDefinition) {
 		fields := map[string]apiextensionsv1.JSONSchemaProps{}
@@ -26,9 +26,9 @@ func stormDefinition(which, i int) *apiextensionsv1.CustomResourceDefinition {
 	})
 }
 
-// TestUpdateStorm changes some definitions as fast as it can, while their objects are written and watched. What is served in the
-// end is what was written last, and what was made for the states before is gone: the goroutines of their caches, and their
-// schemas, compiled ones included. It runs alone.
+// TestUpdateStorm changes some definitions as fast as it can, while their objects are written and watched. At the end the last
+// state is served, and everything for the earlier states is gone: the goroutines of their caches, and their schemas, also the
+// compiled ones. It must not run in parallel with other tests.
 func TestUpdateStorm(t *testing.T) {
 	const count, updates = 4, 60
 	s := newSite(t, nil)
@@ -102,8 +102,8 @@ func TestUpdateStorm(t *testing.T) {
 	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+2*count }, func() string {
 		return fmt.Sprintf("%d goroutines are left, and there were %d", runtime.NumGoroutine(), goroutines)
 	})
-	// The storage and the cache of definitions have their history, of some 25 KB for each update. What is made of a state to judge
-	// objects would be five times that.
+	// The storage and the cache of definitions keep a history, about 25 KB for each update. The compiled schemas of the states
+	// would be five times that.
 	const most = 2 * count * updates * 25 << 10
 	eventually(t, func() bool { return heap() < before+most }, func() string {
 		return fmt.Sprintf("the heap has %d KiB, and had %d KiB", heap()>>10, before>>10)

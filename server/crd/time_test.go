@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inside is a server that no network knows, as is needed where no real time passes.
+// inside is a server without a network, because a bubble does not support one.
 type inside struct {
 	t    *testing.T
 	srv  *server.Server
@@ -88,7 +88,7 @@ func (in *inside) terminating(name string) string {
 	return said(d, apiextensionsv1.Terminating)
 }
 
-// Objects that are held for long are told of once, and when they go the definition does.
+// Objects that are held for long are reported once, and the definition is removed when they are gone.
 func TestObjectsThatAreHeldForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestObjectsThatAreHeldForLong(t *testing.T) {
 	})
 }
 
-// A status that cannot be written is tried again, more and more seldom.
+// A status that cannot be written is tried again at growing intervals.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// mute is a storage whose lists fail until it speaks.
+// mute is a storage whose lists of definitions fail until speaks is set.
 type mute struct {
 	storage.Backend
 	speaks atomic.Bool
@@ -185,7 +185,7 @@ func (m *mute) Range(ctx context.Context, r storage.Range) (storage.RangeResult,
 	return m.Backend.Range(ctx, r)
 }
 
-// A server is not ready before it serves what was defined before.
+// A server is not ready before it serves the stored definitions.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,8 +217,8 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
-// Servers of which one serves a kind that the other knows nothing of do not agree on the names of a definition. They say so
-// more and more seldom.
+// If one of two servers serves a kind that the other one does not have, they disagree on the names of a definition. They write
+// its status at growing intervals.
 func TestServersThatDisagree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// connBuffer is how many bytes a connection holds in each direction before a writer has to wait for the reader. A TLS
-// record is at most 16 KiB, RFC 8446, section 5.1.
+// connBuffer is how many bytes a connection holds in each direction before a write blocks. A TLS record has at most 16 KiB, see
+// RFC 8446, section 5.1.
 const connBuffer = 64 << 10
 
-// conn is one end of a connection in memory. It behaves as one over TCP does: writes return as soon as there is room,
-// and what was written before Close can still be read from the other end, which then reads io.EOF. Unlike net.Pipe's, its
-// ends need not be at work at the same time, and whoever waits is durably blocked as package testing/synctest has it:
-// no lock is held meanwhile.
+// conn is one end of a connection in memory. It behaves like a TCP connection: a write returns as soon as there is room in the
+// buffer. After Close, the other end can still read the bytes written before, and then reads io.EOF. Unlike with net.Pipe, a
+// write does not need a concurrent read. A goroutine that waits is durably blocked in the sense of package testing/synctest: it
+// holds no lock meanwhile.
 type conn struct {
 	in, out       *stream
 	local, remote net.Addr
 }
 
-// newConns returns both ends of a connection, which starts no goroutine.
+// newConns returns both ends of a connection. It starts no goroutine.
 func newConns(serving net.Addr) (client, server net.Conn) {
 	up, down := newStream(), newStream()
 	return &conn{in: down, out: up, local: addr(clientAddr), remote: serving}, &conn{in: up, out: down, local: serving, remote: addr(clientAddr)}
@@ -42,7 +42,7 @@ func (c *conn) Write(b []byte) (int, error) {
 }
 
 func (c *conn) failed(op string, err error) error {
-	if err == nil || errors.Is(err, io.EOF) { // io.Reader promises it bare
+	if err == nil || errors.Is(err, io.EOF) { // io.Reader requires io.EOF unwrapped
 		return err
 	}
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
@@ -82,21 +82,21 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // stream is one direction of a connection.
 type stream struct {
-	mu             sync.Mutex // guards all below
-	buf            []byte     // what was written; what is before next has been read
+	mu             sync.Mutex // guards all fields below
+	buf            []byte     // the bytes before next have been read
 	next           int
-	finished       bool // by the writing end
-	abandoned      bool // by the reading end
-	writing        bool // a write is under way: others come after it, not in between
+	finished       bool // closed by the writing end
+	abandoned      bool // closed by the reading end
+	writing        bool // a write is in progress; others wait, so that writes are not mixed
 	reader, writer side
 }
 
-// side is one end's part in a stream.
+// side is the state of one end of a stream.
 type side struct {
-	changed  sync.Cond // something that this side waits for; with the stream's lock
+	changed  sync.Cond // signals a change that this side may wait for; its lock is that of the stream
 	waiting  int
-	deadline time.Time   // zero: none
-	timer    *time.Timer // broadcasts changed at the deadline while somebody waits; nil until one had to
+	deadline time.Time   // zero means none
+	timer    *time.Timer // broadcasts changed at the deadline; nil before the first wait with a deadline
 }
 
 func newStream() *stream {
@@ -147,7 +147,7 @@ func (s *stream) write(b []byte) (n int, err error) {
 		case s.writer.late():
 			return n, os.ErrDeadlineExceeded
 		case s.abandoned:
-			return n, syscall.EPIPE // as TCP has it
+			return n, syscall.EPIPE // as with TCP
 		}
 		if mine || !s.writing {
 			mine, s.writing = true, true
@@ -163,7 +163,7 @@ func (s *stream) write(b []byte) (n int, err error) {
 	}
 }
 
-// take copies what there is room for. The caller holds mu.
+// take copies as much of b as there is room for. The caller holds mu.
 func (s *stream) take(b []byte) int {
 	n := min(len(b), connBuffer-(len(s.buf)-s.next))
 	if s.next > 0 && len(s.buf)+n > cap(s.buf) {
@@ -173,7 +173,7 @@ func (s *stream) take(b []byte) int {
 	return n
 }
 
-// finish ends what is written.
+// finish closes the writing end.
 func (s *stream) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *stream) finish() {
 	s.writer.wake()
 }
 
-// abandon ends reading, and forgets what was not read.
+// abandon closes the reading end and drops the unread bytes.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,10 +195,10 @@ func (s *stream) setDeadline(side *side, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	side.deadline = t
-	side.wake() // who waits looks at it
+	side.wake() // waiters check the deadline
 }
 
-// wait returns when something has changed for a side, perhaps nothing, or its deadline has passed. The caller holds mu.
+// wait returns when there may be a change for a side, or when its deadline has passed. The caller holds mu.
 func (s *stream) wait(side *side) {
 	side.waiting++
 	if !side.deadline.IsZero() {
@@ -218,7 +218,7 @@ func (s *stream) wait(side *side) {
 	}
 }
 
-// wake lets those look again who wait. The caller holds the stream's lock.
+// wake wakes the goroutines that wait. The caller holds the stream's lock.
 func (s *side) wake() {
 	if s.waiting > 0 {
 		s.changed.Broadcast()

@@ -14,9 +14,8 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// BenchmarkConnections asks the same of a server over TLS and HTTP/2 through the connections in memory, those of net.Pipe
-// and of the loopback interface: an object of 1 KiB, a list of 500 of them, two writes and their events in a watch, and a
-// handshake.
+// BenchmarkConnections sends the same requests to a server over TLS and HTTP/2 by connections in memory, of net.Pipe and of the
+// loopback interface: an object of 1 KiB, a list of 500 of them, two writes with their events in a watch, and a handshake.
 func BenchmarkConnections(b *testing.B) {
 	type text = runtime.Resource[struct {
 		Text string `json:"text"`
@@ -33,7 +32,7 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-// dialBy makes a server reachable by another kind of connection too.
+// dialBy returns a dial function for another kind of connection to the server.
 func dialBy(b *testing.B, srv *Server, kind string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	switch kind {
 	case "pipe":

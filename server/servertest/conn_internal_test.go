@@ -23,7 +23,7 @@ func TestConnIsAConnection(t *testing.T) {
 	})
 }
 
-// What a server says last is heard although it has gone, and nobody need listen while it says it.
+// Bytes written before Close can be read after it, and a write needs no concurrent read.
 func TestWhatWasWrittenOutlivesClose(t *testing.T) {
 	t.Parallel()
 	client, server := newConns(addr(servedAddr))
@@ -45,7 +45,7 @@ func TestWhatWasWrittenOutlivesClose(t *testing.T) {
 	}
 }
 
-// The memory of a connection is bounded, a full one does not keep a bubble from resting, and time passes in it.
+// The buffer of a connection is bounded. A blocked writer does not keep a bubble from being idle, and time passes in the bubble.
 func TestAWriterWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -84,7 +84,7 @@ func TestAWriterWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Two who write at once each write in one piece.
+// Concurrent writes are not mixed.
 func TestWritesStayWhole(t *testing.T) {
 	t.Parallel()
 	client, server := newConns(addr(servedAddr))

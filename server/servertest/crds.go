@@ -15,29 +15,30 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// CRDs says which CustomResourceDefinitions [Server.Define] makes: those in files, and those that a program has. The files
-// must have nothing else in them, each definition once, in any number of documents of YAML or JSON.
+// CRDs selects the CustomResourceDefinitions for [Server.Define]: definitions in files and definitions as Go values. The files
+// may have any number of documents of YAML or JSON. Unless SkipOthers is set they may only have definitions. No definition may
+// occur twice.
 type CRDs struct {
-	// Paths are files, and folders, of which the .yaml, .yml and .json files are taken, and not folders below them.
+	// Paths are files and folders. From a folder the .yaml, .yml and .json files are read, but not those of folders below it.
 	Paths []string
-	// FS is where the Paths are, such as an embed.FS, and they are as package io/fs has them: "config/crd". With no Paths it is
-	// all .yaml, .yml and .json files of FS, at any depth. nil: Paths are those of the operating system.
+	// FS is the file system of Paths, such as an embed.FS. Then Paths have the form of package io/fs: "config/crd". Without Paths
+	// all .yaml, .yml and .json files of FS are read, at any depth. nil means the file system of the operating system.
 	FS fs.FS
-	// Objects are definitions beside those in files. They may lack apiVersion and kind, and are not changed.
+	// Objects are definitions in addition to those in files. apiVersion and kind may be empty. The objects are not changed.
 	Objects []*apiextensionsv1.CustomResourceDefinition
-	// SkipMissing takes Paths that do not exist for empty folders.
+	// SkipMissing treats Paths that do not exist as empty folders.
 	SkipMissing bool
-	// SkipOthers leaves out what is in the files besides CustomResourceDefinitions, such as a kustomization.
+	// SkipOthers ignores objects in the files that are not CustomResourceDefinitions, such as a kustomization.
 	SkipOthers bool
 }
 
-// crdFile is a CustomResourceDefinition and where it was read.
+// crdFile is a CustomResourceDefinition with the place where it was read.
 type crdFile struct {
 	manifest
 	apiextensionsv1.CustomResourceDefinition
 }
 
-// readCRDs reads all definitions, in the order of their names.
+// readCRDs reads all definitions, sorted by name.
 func readCRDs(sources []CRDs) ([]crdFile, error) {
 	byName := map[string]crdFile{}
 	for _, c := range sources {
@@ -55,7 +56,7 @@ func readCRDs(sources []CRDs) ([]crdFile, error) {
 	return slices.SortedFunc(maps.Values(byName), func(a, b crdFile) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// read reads the definitions of one source. There may be none if something may be skipped.
+// read reads the definitions of one source. The result may be empty only if SkipMissing or SkipOthers is set.
 func (c CRDs) read() (out []crdFile, err error) {
 	files, err := c.files()
 	if err != nil {
@@ -94,13 +95,13 @@ func (c CRDs) read() (out []crdFile, err error) {
 	return out, nil
 }
 
-// crdObject is a definition that a program has.
+// crdObject returns the definition of Objects[i].
 func crdObject(i int, o *apiextensionsv1.CustomResourceDefinition) (crdFile, error) {
 	d := crdFile{manifest: manifest{file: fmt.Sprintf("CRDs.Objects[%d]", i)}}
 	if o == nil {
 		return d, fmt.Errorf("%s is nil", d.file)
 	}
-	with := *o // TypeMeta alone becomes another
+	with := *o // a shallow copy, because only TypeMeta changes
 	if with.APIVersion == "" && with.Kind == "" {
 		with.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	}
@@ -115,10 +116,10 @@ func crdObject(i int, o *apiextensionsv1.CustomResourceDefinition) (crdFile, err
 	return d, nil
 }
 
-// errOther is that an object is no CustomResourceDefinition.
+// errOther is the error for an object that is not a CustomResourceDefinition.
 var errOther = errors.New("only CustomResourceDefinitions can be installed")
 
-// decode decodes the definition for what the installation needs to know of it. The server is who decides about the rest.
+// decode decodes the fields of the definition that the installation needs. The server validates the rest.
 func (d *crdFile) decode() error {
 	if err := json.Unmarshal(d.body, &d.TypeMeta); err != nil {
 		return fmt.Errorf("this is no object: %w", err)
@@ -138,7 +139,7 @@ func (d *crdFile) decode() error {
 	return nil
 }
 
-// files are the files that Paths name, and those of the folders that they name.
+// files returns the files in Paths, and those in the folders in Paths.
 func (c CRDs) files() ([]string, error) {
 	if c.FS != nil && len(c.Paths) == 0 {
 		return c.tree()
@@ -167,7 +168,7 @@ func (c CRDs) files() ([]string, error) {
 	return files, nil
 }
 
-// tree is all manifests of FS.
+// tree returns all manifests of FS.
 func (c CRDs) tree() (files []string, err error) {
 	err = fs.WalkDir(c.FS, ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && isManifest(e) {

@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// boatsCRD is a definition whose objects have a name of at most so many letters.
+// boatsCRD returns a definition whose objects have a name of at most this number of letters.
 func boatsCRD(plural, kind string, letters int) string {
 	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -68,7 +68,7 @@ func TestInstallCRDs(t *testing.T) {
 	ask(t, srv, "GET", "/apis/sea.example.com/v1", "").want(200, `"name":"boats"`, `"name":"ships"`, `"name":"rafts"`, `"name":"oars"`)
 }
 
-// What is installed again is what requests meet when InstallCRDs returns, each time.
+// After each InstallCRDs, requests reach the new API at once.
 func TestInstallCRDsAgain(t *testing.T) {
 	t.Parallel()
 	srv := withCRDs(t)
@@ -78,7 +78,7 @@ func TestInstallCRDsAgain(t *testing.T) {
 		code := 422 + (201-422)*(i%2)
 		ask(t, srv, "POST", definedBoats, fmt.Sprintf(`{"metadata": {"name": "a%d"}, "apiVersion": "sea.example.com/v1", "kind": "Boat", "spec": {"name": "abcd"}}`, i)).want(code)
 	}
-	servertest.InstallCRDs(t, srv, path) // the same once more
+	servertest.InstallCRDs(t, srv, path) // unchanged
 	servertest.InstallCRDs(t, srv, put(t, path, strings.Replace(boatsCRD("boats", "Boat", 3), "served: false", "served: true", 1)))
 	ask(t, srv, "GET", strings.Replace(definedBoats, "v1", "v2", 1), "").want(200)
 	servertest.InstallCRDs(t, srv, put(t, path, boatsCRD("boats", "Boat", 3)))
@@ -127,7 +127,7 @@ func TestInstallCRDsRefused(t *testing.T) {
 	ask(t, srv, "GET", definitionsPath, "").want(200, `"items":[]`)
 }
 
-// A name that is taken is the error, with the condition that says so.
+// If a name is taken, the error has the condition that says so.
 func TestInstallCRDsConflict(t *testing.T) {
 	t.Parallel()
 	srv := withCRDs(t)
@@ -140,7 +140,7 @@ func TestInstallCRDsConflict(t *testing.T) {
 	}
 }
 
-// One that waits for its objects to go cannot be installed.
+// A definition that is being deleted cannot be installed.
 func TestInstallCRDsOfOneThatGoes(t *testing.T) {
 	t.Parallel()
 	srv := withCRDs(t)
@@ -153,7 +153,7 @@ func TestInstallCRDsOfOneThatGoes(t *testing.T) {
 	}
 }
 
-// In a bubble, what has to be waited for takes no time.
+// In a bubble, the waits take no time.
 func TestInstallCRDsInABubble(t *testing.T) {
 	t.Parallel()
 	path := put(t, t.TempDir()+"/boats.yaml", boatsCRD("boats", "Boat", 3))

@@ -25,7 +25,7 @@ import (
 //go:embed testdata/crds
 var embedded embed.FS
 
-// The definitions that a program embeds are made in one line, and converted with a Go function instead of a webhook.
+// Definitions that a program embeds are installed by one call, and converted by a Go function instead of a webhook.
 func ExampleServer_InstallCRDsFS() {
 	// //go:embed testdata/crds
 	// var embedded embed.FS
@@ -189,7 +189,8 @@ func TestDefineAt(t *testing.T) {
 	}
 }
 
-// A field that an error names is found in the file, also where kube-apiserver names it otherwise, and where only some of it is.
+// An error names the line of a field in the file, also if kube-apiserver has another path for it, or if the file has only a part
+// of it.
 func TestInstallCRDsNamesTheLine(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: apiextensions.k8s.io/v1
@@ -225,7 +226,7 @@ spec:
 	}{
 		{"b: {type: string}", "b: {type: text}", 26},
 		{"b: {type: string}", "b: {}", 26},
-		{"type: object\n            properties:\n              b", "nullable: yes please\n            properties:\n              b", 0}, // decoded by nobody
+		{"type: object\n            properties:\n              b", "nullable: yes please\n            properties:\n              b", 0}, // not decoded by the test
 		{"type: object\n            properties:\n              b", "type: array\n            properties:\n              b", 23},
 		{"jsonPath: .a", "jsonPath: a", 18},
 		{"strategy: None", "strategy: Some", 10},

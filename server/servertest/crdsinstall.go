@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// InstallCRDs is [Server.InstallCRDs] for a test, which fails at once where that returns an error.
+// InstallCRDs calls [Server.InstallCRDs] for a test, and fails the test at once if there is an error.
 //
 //	srv := servertest.New(t, crd.New(crd.Options{}))
 //	servertest.InstallCRDs(t, srv, "config/crd/bases")
@@ -33,7 +33,7 @@ func InstallCRDs(t testing.TB, s *Server, paths ...string) {
 	}
 }
 
-// InstallCRDsFS is [Server.InstallCRDsFS] for a test, which fails at once where that returns an error.
+// InstallCRDsFS calls [Server.InstallCRDsFS] for a test, and fails the test at once if there is an error.
 //
 //	//go:embed crds
 //	var crds embed.FS
@@ -46,8 +46,7 @@ func InstallCRDsFS(t testing.TB, s *Server, fsys fs.FS, paths ...string) {
 	}
 }
 
-// InstallCRDs is [Server.Define] for files of YAML or JSON, and the .yaml, .yml and .json files of folders, not of folders
-// below them.
+// InstallCRDs is [Server.Define] for files of YAML or JSON, and for the .yaml, .yml and .json files directly in folders.
 func (s *Server) InstallCRDs(ctx context.Context, paths ...string) error {
 	if _, err := s.define(ctx, []CRDs{{Paths: paths}}); err != nil {
 		return fmt.Errorf("servertest: InstallCRDs: %w", err)
@@ -55,8 +54,8 @@ func (s *Server) InstallCRDs(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// InstallCRDsFS is [Server.InstallCRDs] for files and folders of fsys, such as an embed.FS, and without paths for all .yaml, .yml
-// and .json files in it.
+// InstallCRDsFS is [Server.InstallCRDs] for files and folders of fsys, such as an embed.FS. Without paths it installs all .yaml,
+// .yml and .json files in fsys.
 func (s *Server) InstallCRDsFS(ctx context.Context, fsys fs.FS, paths ...string) error {
 	if fsys == nil {
 		return errors.New("servertest: InstallCRDsFS: there is no fs.FS")
@@ -67,24 +66,24 @@ func (s *Server) InstallCRDsFS(ctx context.Context, fsys fs.FS, paths ...string)
 	return nil
 }
 
-// Define makes CustomResourceDefinitions. One that is there is replaced, with its labels and annotations. It returns when all
-// are established, requests meet what they define now, and discovery shows every version that they serve, and returns them
-// as the server has them then, by name. The error says which definition is not, and why: what the server refused, or the
-// condition that does not hold; with the file and the line of the field that is to blame, as in
+// Define creates CustomResourceDefinitions. An existing definition is replaced, with its labels and annotations. Define returns
+// when all definitions are established, requests reach the new APIs, and discovery shows every version that they serve. It
+// returns the definitions as they are then, sorted by name. The error names the definition and the cause: a refusal by the
+// server, or a condition that is not True. It has the file and the line of the wrong field, for example
 //
 //	config/crd/boats.yaml:17: spec.versions[0].schema.openAPIV3Schema.type: Unsupported value: "text"
 //
-// There must be no other kinds in the files, no v1beta1, no field that the server does not know, and no definition twice.
-// Nothing is made unless all files can be read.
+// There must be no other kinds in the files, unless SkipOthers is set, no v1beta1, no field that the server does not support, and
+// no definition twice. Nothing is created unless all files can be read.
 //
-// A definition whose conversion strategy is Webhook is made as it is: the server calls that webhook, or the Go function that
-// Options.Conversions of package server/crd has for the kind, and then it calls none. So it can be the file that the
-// project installs in clusters, and the test needs no webhook:
+// A definition whose conversion strategy is Webhook is created unchanged. If Options.Conversions of package server/crd has a Go
+// function for the kind, the server calls the function and never the webhook. So a test can use the file that the project
+// installs in clusters and needs no webhook:
 //
 //	srv := servertest.New(t, crd.New(crd.Options{Conversions: map[schema.GroupKind]runtime.ConvertUntyped{boat: convertBoat}}))
 //
-// The server must have the extension of package server/crd among its parts. This package does not bring it, so that the tests of
-// programs without custom resources are not built from it.
+// The server must have the extension of package server/crd. This package does not import it, so that tests of programs without
+// custom resources do not compile it.
 func (s *Server) Define(ctx context.Context, sources ...CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	made, err := s.define(ctx, sources)
 	if err != nil {
@@ -93,8 +92,8 @@ func (s *Server) Define(ctx context.Context, sources ...CRDs) ([]*apiextensionsv
 	return made, nil
 }
 
-// DefineAt is [Server.Define] for any other server, such as a cluster's: url is its address, and client sends who asks. Requests may
-// meet what was defined before for as long as that server takes to notice.
+// DefineAt is [Server.Define] for any other server, such as that of a cluster. url is its address, and client must send
+// credentials. After DefineAt returns, requests may still reach the old API until that server has noticed the change.
 func DefineAt(ctx context.Context, url string, client *http.Client, sources ...CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := readCRDs(sources)
 	if err != nil {
@@ -119,14 +118,14 @@ func (s *Server) define(ctx context.Context, sources []CRDs) ([]*apiextensionsv1
 	return in.all(ctx, all)
 }
 
-// crdInstall is an installation under way.
+// crdInstall is an installation in progress.
 type crdInstall struct {
 	url    string
 	client *http.Client
-	host   *server.Host // nil: the server is not of this process
+	host   *server.Host // nil if the server is in another process
 }
 
-// all writes definitions, and waits for all of them.
+// all writes definitions and waits until all of them are served.
 func (in crdInstall) all(ctx context.Context, all []crdFile) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	made := make([]crdMade, 0, len(all))
 	for _, d := range all {
@@ -151,12 +150,12 @@ func (in crdInstall) all(ctx context.Context, all []crdFile) ([]*apiextensionsv1
 type crdMade struct {
 	crdFile
 	isNew  bool
-	before *registry.Registry // of what was served until a write that changed the spec; nil: nothing was, or it goes on
+	before *registry.Registry // what was served before a write that changed the spec; nil if that was nothing or remains
 }
 
 const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// write creates a definition, or replaces the one that is there.
+// write creates a definition, or replaces the existing one.
 func (in crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -175,7 +174,7 @@ func (in crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 				return m, err
 			}
 			m.isNew = false
-			continue // somebody else has just made it
+			continue // another client has created it
 		}
 		if err != nil {
 			return m, err
@@ -191,7 +190,7 @@ func (in crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 		}
 		err = in.ask(ctx, http.MethodPut, crdPath+"/"+url.PathEscape(d.Name)+options, body, &now)
 		if isStatus(err, http.StatusConflict) && ctx.Err() == nil {
-			continue // such as when its conditions were written
+			continue // for example, its conditions were written
 		}
 		if now.Generation != generation {
 			m.before = was
@@ -200,7 +199,7 @@ func (in crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 	}
 }
 
-// replacement is a definition as a write that replaces the one of a resourceVersion.
+// replacement returns the body of a write that replaces the definition with a resourceVersion.
 func replacement(body []byte, version string) ([]byte, error) {
 	var object, meta map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil {
@@ -225,7 +224,7 @@ func resourceOf(d *apiextensionsv1.CustomResourceDefinition) schema.GroupResourc
 	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
 }
 
-// served is what requests for a definition's objects meet now, nil when there is nothing, or nobody knows.
+// served returns the registry that requests for a definition's objects reach now, or nil if there is none or it is unknown.
 func (in crdInstall) served(d *apiextensionsv1.CustomResourceDefinition) *registry.Registry {
 	if in.host == nil {
 		return nil
@@ -237,7 +236,7 @@ func (in crdInstall) served(d *apiextensionsv1.CustomResourceDefinition) *regist
 	return r
 }
 
-// await waits until what a definition defines is served, and returns it.
+// await waits until a definition is served, and returns it.
 func (in crdInstall) await(ctx context.Context, m crdMade) (*apiextensionsv1.CustomResourceDefinition, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -259,8 +258,8 @@ func (in crdInstall) await(ctx context.Context, m crdMade) (*apiextensionsv1.Cus
 	}
 }
 
-// missing says what there is to wait for, "" when there is nothing, and reads the definition as it is now. The error is what
-// waiting does not help against.
+// missing reads the definition into now, and returns what is not ready yet, or "". The error is about a state that waiting cannot
+// change.
 func (in crdInstall) missing(ctx context.Context, m crdMade, now *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	if err := in.ask(ctx, http.MethodGet, crdPath+"/"+url.PathEscape(m.Name), nil, now); err != nil {
 		return "", err
@@ -293,7 +292,7 @@ func (in crdInstall) missing(ctx context.Context, m crdMade, now *apiextensionsv
 	return "", nil
 }
 
-// unmet says which conditions of a definition do not hold, "" when it is established and all its names are its own.
+// unmet describes the conditions of a definition that are not True. It returns "" if it is established and has all its names.
 func unmet(d *apiextensionsv1.CustomResourceDefinition) string {
 	var why []string
 	for _, want := range []apiextensionsv1.CustomResourceDefinitionConditionType{apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
@@ -313,7 +312,7 @@ func unmet(d *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(why, "; ")
 }
 
-// statusError is an answer that is an error.
+// statusError is an error answer.
 type statusError struct {
 	code    int
 	message string
@@ -323,7 +322,7 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.message }
 
-// explain adds to an error where in the file its fields are.
+// explain adds the places of the wrong fields in the file to an error.
 func (d crdFile) explain(err error) error {
 	status := (*statusError)(nil)
 	if !errors.As(err, &status) {
@@ -349,7 +348,7 @@ func (d crdFile) explain(err error) error {
 	return fmt.Errorf("%s: the CustomResourceDefinition %s is invalid:%s", d.place(""), d.Name, list.String())
 }
 
-// maxCauses is how many causes of one refusal an error lists.
+// maxCauses is the maximum number of causes in one error.
 const maxCauses = 20
 
 func isStatus(err error, code int) bool {
@@ -357,7 +356,7 @@ func isStatus(err error, code int) bool {
 	return errors.As(err, &status) && status.code == code
 }
 
-// ask makes a request and decodes its answer.
+// ask sends a request and decodes its answer.
 func (in crdInstall) ask(ctx context.Context, method, path string, body []byte, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, in.url+path, bytes.NewReader(body))
 	if err != nil {

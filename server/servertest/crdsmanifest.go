@@ -17,14 +17,14 @@ import (
 // manifest is one document of a file.
 type manifest struct {
 	file string
-	// line is that of the file which the text begins with, from 1; 0: it has no lines. number is the document's among those
-	// with something in them, from 1; 0: it is the only one.
+	// line is the first line of the text in the file, from 1. It is 0 if there is no file. number is the number of the document
+	// among the non-empty ones, from 1. It is 0 if there is only one.
 	line, number int
-	text         []byte // as it is in the file: YAML or JSON
+	text         []byte // as in the file: YAML or JSON
 	body         []byte // JSON
 }
 
-// manifestsOf returns the documents of a YAML file, or the values of a JSON file: those with something in them.
+// manifestsOf returns the non-empty documents of a YAML file, or the values of a JSON file.
 func manifestsOf(file string, content []byte) ([]manifest, error) {
 	split := yamlDocuments
 	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
@@ -60,16 +60,16 @@ func jsonValues(content []byte) (out []manifest, err error) {
 	}
 }
 
-// yamlDocuments splits at lines of "---", which a comment may follow, as kubectl does.
+// yamlDocuments splits content at lines of "---", which a comment may follow, as kubectl does.
 func yamlDocuments(content []byte) (out []manifest, err error) {
-	begin, line, at := 0, 1, 1 // line is that of begin
+	begin, line, at := 0, 1, 1 // line is the line number of begin
 	add := func(end int) error {
 		text := content[begin:end]
 		body, err := yaml.YAMLToJSONStrict(text)
 		if err != nil {
 			return errors.New(movedLines(err.Error(), line-1))
 		}
-		if string(body) != "null" { // nothing, or comments alone
+		if string(body) != "null" { // empty, or only comments
 			out = append(out, manifest{line: line, text: text, body: body})
 		}
 		return nil
@@ -92,7 +92,7 @@ func yamlDocuments(content []byte) (out []manifest, err error) {
 	return out, add(len(content))
 }
 
-// movedLines adds to the line numbers of a parser's text.
+// movedLines adds by to the line numbers in the text of a parser.
 func movedLines(text string, by int) string {
 	return regexp.MustCompile(`\bline \d+`).ReplaceAllStringFunc(text, func(s string) string {
 		n, err := strconv.Atoi(strings.TrimPrefix(s, "line "))
@@ -103,8 +103,8 @@ func movedLines(text string, by int) string {
 	})
 }
 
-// place says where a field is that an error names, such as "boats.yaml:12", and with "" where the document is. The field may have
-// members that the document has not: then it is the line of the nearest one around it.
+// place returns the place of a field that an error names, such as "boats.yaml:12". With "" it returns the place of the document.
+// If the document lacks the field, the line is that of the nearest parent.
 func (m manifest) place(field string) string {
 	if m.line == 0 {
 		return m.file
@@ -119,7 +119,7 @@ func (m manifest) place(field string) string {
 func (m manifest) lineOf(field string) int {
 	var root nodes.Node
 	if nodes.Unmarshal(m.text, &root) != nil || len(root.Content) == 0 {
-		return m.line // such as with tabs in JSON
+		return m.line // for example because of tabs in JSON
 	}
 	at := root.Content[0]
 	line := at.Line
@@ -133,7 +133,7 @@ func (m manifest) lineOf(field string) int {
 	return m.line + line - 1
 }
 
-// memberOf returns the member or item of a name, and the node whose line is its own.
+// memberOf returns the member or item with a name, and the node that has its line.
 func memberOf(n *nodes.Node, name string) (key, value *nodes.Node) {
 	if n.Kind == nodes.AliasNode {
 		n = n.Alias
@@ -153,8 +153,8 @@ func memberOf(n *nodes.Node, name string) (key, value *nodes.Node) {
 	return nil, nil
 }
 
-// fieldNames are the names in a path such as spec.versions[0].name, as they are in a file: kube-apiserver judges definitions in an
-// internal form, with what all versions have in common at the top.
+// fieldNames returns the names in a path such as spec.versions[0].name, as they are in a file. Paths of kube-apiserver refer to
+// an internal form of definitions, in which parts that all versions share are at the top.
 func fieldNames(path string) []string {
 	for internal, written := range map[string]string{
 		"spec.validation.":                         "spec.versions[0].schema.",

@@ -1,40 +1,40 @@
-// Package servertest runs a whole server in memory for a test: the handlers, registry, cache and storage of production,
-// over connections in memory, in milliseconds and by the hundred.
+// Package servertest runs a whole server in memory for a test. It has the handlers, registry, cache and storage of production,
+// and connections in memory. A server starts in milliseconds, and hundreds of them may run at once.
 //
 //	srv := servertest.New(t, server.Group{...})
 //	resp, err := srv.Client().Get(srv.URL + "/apis/example.com/v1/widgets")
 //
-// A server ends with its test, which fails if the server leaves a goroutine behind or ends with an error. Servers
-// share nothing, so tests that use them may be parallel. [Run] is for who has no test, such as a TestMain.
+// A server ends with its test. The test fails if the server leaves a goroutine behind or ends with an error. Servers share
+// nothing, so tests that use them may be parallel. [Run] starts a server without a test, for example in TestMain.
 //
 // # What is served
 //
-// Each argument of [New] adds a part: a server.Group; [Types], the kinds of an existing AddToScheme function, such as those
-// of an operator's api package or of k8s.io/api; [Untyped], kinds without Go types; an extension such as builtin.New, which brings
+// Each argument of [New] adds a part: a server.Group; [Types], the kinds of an existing AddToScheme function, such as those of an
+// operator's api package or of k8s.io/api; [Untyped], kinds without Go types; an extension such as builtin.New, which adds
 // namespaces, ConfigMaps, Secrets, Leases and Events with their controllers; or any other extension.
 //
-// An extension too is crd.New, and the CustomResourceDefinitions are there in one more line: from files and folders with
-// [InstallCRDs], from an embed.FS with [InstallCRDsFS]. Both wait until what is defined is served.
+// With the extension crd.New, one more line installs CustomResourceDefinitions: [InstallCRDs] from files and folders, and
+// [InstallCRDsFS] from an embed.FS. Both wait until the definitions are served.
 //
 //	srv := servertest.New(t, crd.New(crd.Options{}))
 //	servertest.InstallCRDs(t, srv, "config/crd/bases")
 //
-// # How clients reach it
+// # Clients
 //
-// By its Client, Transport or DialContext; for kubectl and other processes [Server.Listen] opens a port of the loopback
-// interface as well. [Server.AddUser] makes others than the administrator known. The module
-// server/servertest/clienttest makes a rest.Config for client-go and controller-runtime of it, and has an Environment in the
-// shape of controller-runtime's envtest.
+// Clients reach the server by its methods Client, Transport and DialContext. [Server.Listen] also opens a port of the loopback
+// interface for kubectl and other processes. [Server.AddUser] adds users besides the administrator. The module
+// server/servertest/clienttest makes a rest.Config for client-go and controller-runtime, and has an Environment with the API of
+// controller-runtime's envtest.
 //
-// # When things go wrong
+// # Faults and recordings
 //
-// [Server.Inject] makes requests fail, wait, lose their answer or meet a rival, and watches end or expire, by verb and
-// resource. [Server.Record] records requests, which [Recording.Golden] compares with a file.
+// [Server.Inject] makes requests fail, wait, lose their answer or conflict with another writer, and makes watches end or expire,
+// by verb and resource. [Server.Record] records requests; [Recording.Golden] compares them with a file.
 //
 // # Time
 //
-// In a bubble of testing/synctest a server and its clients live in the bubble's time: an object's TTL, the hour of an event, a
-// Lease or the timeout of a watch pass at once, and synctest.Wait returns when the server has nothing left to do. Make the
-// server in the bubble, with New or Start and the bubble's t, and its clients too; do not Listen, for a bubble knows nothing of
-// the network. Outside of bubbles server.Options.Now sets creation timestamps.
+// In a bubble of testing/synctest a server and its clients use the time of the bubble: the TTL of an object, the hour of an
+// event, a Lease or the timeout of a watch pass at once, and synctest.Wait returns when the server has nothing left to do. Make
+// the server and its clients in the bubble, with New or Start and the bubble's t. Do not call Listen: a bubble does not support
+// the network. Outside of bubbles, server.Options.Now sets creation timestamps.
 package servertest

@@ -11,8 +11,8 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// A whole server, with its clients, in a bubble of testing/synctest: time passes only when all of them wait, and then it
-// passes at once.
+// A whole server with its clients in a bubble of testing/synctest: time passes only when all of them wait, and then it passes at
+// once.
 func ExampleNew_bubble() {
 	var t *testing.T // of the test
 
@@ -28,7 +28,7 @@ func ExampleNew_bubble() {
 		_ = resp.Body.Close()
 
 		time.Sleep(8 * time.Hour) // takes no time
-		synctest.Wait()           // until the server is at rest: the widget's time is up, and it has been deleted
+		synctest.Wait()           // until the server has nothing left to do: the widget has expired and was deleted
 
 		if resp, err = srv.Client().Get(widgets + "/w"); err != nil {
 			t.Fatal(err)

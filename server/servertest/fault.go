@@ -11,8 +11,8 @@ import (
 	"github.com/keelson-dev/keelson/server/catalogue"
 )
 
-// Fault is something that goes wrong with requests while it is injected: see [Server.Inject]. Match says with which, the
-// fields below it with which of those, and the others what. The zero value of each field means "not this".
+// Fault is a fault that [Server.Inject] adds to requests. Match selects the requests. The next fields select some of these, and
+// the other fields say what happens. The zero value of each field means "not this".
 //
 //	remove := srv.Inject(servertest.Fault{
 //		Match: servertest.Match{Verbs: []string{"update"}, Resources: []string{"widgets/status"}},
@@ -21,62 +21,69 @@ import (
 //	})
 //	defer remove()
 //
-// It befalls what authentication and authorization have let through, in the place of the handler or around it, and
-// counts in the metrics as what a handler has answered.
+// A fault affects requests that have passed authentication and authorization. It happens in place of the handler or around it,
+// and the metrics count its answer as an answer of a handler.
 //
-// What may go together: at most one of Error, Drop, Expired and StorageError; Delay and Jitter with everything; Lost with
-// one of Error, Drop and StorageError; Events and Lasts with each other, and with one of Error, Drop and Expired, which
-// then say how the watch ends; Conflicts with Lost. Each is about some verbs only, and requests with another are passed
-// over, uncounted: Events and Lasts about watch; Expired about list and watch; Conflicts and StorageError about create,
-// update, patch, delete and deletecollection; Lost about all but watch. A Fault that could do nothing, one whose Match
-// names none of its verbs included, is a mistake.
+// These fields may be combined:
+//
+//   - at most one of Error, Drop, Expired and StorageError
+//   - Delay and Jitter with all others
+//   - Lost with one of Error, Drop and StorageError
+//   - Events and Lasts with each other, and with one of Error, Drop and Expired, which then say how the watch ends
+//   - Conflicts with Lost
+//
+// Some fields affect only some verbs. Requests with other verbs are not affected and not counted. Events and Lasts affect watch;
+// Expired affects list and watch; Conflicts and StorageError affect create, update, patch, delete and deletecollection; Lost
+// affects all but watch. A Fault that could never do anything is a mistake, also if its Match has none of its verbs.
 type Fault struct {
+	// Match selects the requests.
 	Match
-	// Skip passes over the first requests that match; Times is how many the fault then befalls, 0 being all.
+	// Skip is the number of matching requests that are not affected first. Times is how many are affected after that; 0 means
+	// all.
 	Skip, Times int
-	// Rate is the share of the requests that it befalls, of those not skipped, between 0 and 1; 0 is all. Which ones is
-	// drawn from a source of its own that starts from Seed, so that the same requests in the same order have the same fate.
+	// Rate is the share of the requests after Skip that are affected, between 0 and 1; 0 means all. They are chosen by a random
+	// source that starts from Seed, so that the choice is the same for the same requests in the same order.
 	Rate float64
-	// Seed is where Rate and Jitter draw from.
+	// Seed is the seed of the random source of Rate and Jitter.
 	Seed uint64
 
-	// Delay passes before the request is handled, and up to Jitter more. It ends with the request: a deadline that passes
-	// meanwhile is answered with 504 as always; and with the server, which drops the connection.
+	// Delay and a random time up to Jitter pass before the request is handled. The delay ends with the request: a deadline in
+	// this time is answered with 504 as usual. It also ends with the server, which drops the connection.
 	Delay, Jitter time.Duration
-	// Error is the answer: with the Status of an apimachinery StatusError (apierrors.NewTooManyRequests and the like), its
-	// Retry-After included; otherwise 500 with its text and no reason.
+	// Error is the answer. An apimachinery StatusError (apierrors.NewTooManyRequests and the like) is answered with its Status
+	// and its Retry-After. Any other error is answered with 500, its text and no reason.
 	Error error
-	// Drop is no answer: the connection is aborted. That is the end of one over HTTP/1.1, and RST_STREAM over HTTP/2,
-	// whose other streams go on.
+	// Drop aborts the request without an answer. Over HTTP/1.1 the connection is closed. Over HTTP/2 the stream ends with
+	// RST_STREAM, and the other streams continue.
 	Drop bool
-	// Lost has the request done first: its effects are there, and only its answer is Error, or lost by Drop. With
-	// StorageError it is the storage's answer that is lost: the commit is made, and fails nevertheless.
+	// Lost handles the request first: its effects remain, and only its answer is replaced by Error or dropped by Drop. With
+	// StorageError the storage makes the commit and returns the error nevertheless.
 	Lost bool
-	// Expired is the answer to a resourceVersion that is too old, as kube-apiserver words it: 410 to a list that names one
-	// other than 0, or that goes on with a continue token; an ERROR event as the first to a watch that names one. Lists
-	// and watches that name none are passed over. For 410 instead of a watch use Error. With Events or Lasts every watch
-	// ends with that event.
+	// Expired is the answer to a resourceVersion that is too old, with the text of kube-apiserver. A list with a resourceVersion
+	// other than 0 or with a continue token is answered with 410. A watch with a resourceVersion gets an ERROR event first. Lists
+	// and watches without one are not affected. To answer a watch with 410, use Error. With Events or Lasts every watch ends with
+	// that event.
 	Expired bool
 
-	// Events and Lasts end a watch under way: after so many events, bookmarks included, or after that time, whichever is
-	// first. The stream ends cleanly, as at its timeout; with an ERROR event by Error or Expired; aborted by Drop. A
-	// watch that ends before by itself does as always, and one over a WebSocket is passed over.
+	// Events and Lasts end a watch in progress: after this number of events, bookmarks included, or after this time, whichever
+	// comes first. The stream ends normally, as at its timeout, with an ERROR event (Error or Expired), or aborted (Drop). A
+	// watch that ends earlier is not affected, and neither is one over a WebSocket.
 	Events int
 	Lasts  time.Duration
 
-	// Conflicts is how many rivals come between, for each request that the fault befalls: just before its commit reaches
-	// the storage somebody else writes the same object with the content it had, so that it has a new resourceVersion and
-	// watches see it modified. What follows is the server's own: a PUT with a resourceVersion is 409, and what has none is
-	// tried again. With math.MaxInt a rival is there each time, until the request's time is up. In a create the rival
-	// makes the object. A request that commits nothing meets none; dry runs are passed over, if the query says that they
-	// are: a delete that says so in its body counts as one that the fault has befallen.
+	// Conflicts is the number of conflicting writes for each affected request. Just before its commit reaches the storage, the
+	// same object is written with its old content, so that it has a new resourceVersion and watches receive an event. The server
+	// then reacts as usual: a PUT with a resourceVersion is answered with 409, and a request without one is tried again. With
+	// math.MaxInt there is a conflicting write each time, until the request's timeout. For a create the conflicting write creates
+	// the object. A request that commits nothing has no conflict. Dry runs are not affected if the query has dryRun; a delete
+	// with dryRun in its body counts as affected.
 	Conflicts int
-	// StorageError is what the storage answers to the request's commits, which are not made: storage.ErrUnavailable,
-	// storage.ErrNoSpace, which becomes a 507, or anything else, which becomes a 500. Dry runs are passed over as by Conflicts.
+	// StorageError is the error that the storage returns for the request's commits, which are not made: storage.ErrUnavailable,
+	// storage.ErrNoSpace, which becomes a 507, or any other error, which becomes a 500. Dry runs are handled as by Conflicts.
 	StorageError error
 }
 
-// check says what is wrong with a fault that could do nothing, or not all it says.
+// check returns an error for a fault that could never happen, or not with all its fields.
 func (f *Fault) check(served []catalogue.Kind) error {
 	if err := f.Match.check(served); err != nil {
 		return err
@@ -120,7 +127,7 @@ func (f *Fault) checkEffects() error {
 	return nil
 }
 
-// answers are the fields that say what is answered.
+// answers returns the names of the set fields that replace the answer.
 func (f *Fault) answers() (out []string) {
 	if f.Error != nil {
 		out = append(out, "Error")
@@ -137,13 +144,13 @@ func (f *Fault) answers() (out []string) {
 	return out
 }
 
-// cuts reports whether the fault is about watches under way.
+// cuts reports whether the fault ends watches in progress.
 func (f *Fault) cuts() bool { return f.Events > 0 || f.Lasts > 0 }
 
 // commits reports whether the fault happens in the storage.
 func (f *Fault) commits() bool { return f.Conflicts > 0 || f.StorageError != nil }
 
-// about lists the verbs of the requests that the fault can befall.
+// about returns the verbs of the requests that the fault can affect.
 func (f *Fault) about() []string {
 	switch {
 	case f.cuts():

@@ -131,12 +131,12 @@ func TestWhichRequestsAFaultBefalls(t *testing.T) {
 	})
 }
 
-// A fault without verbs passes over, and does not count, what it cannot befall.
+// A fault without verbs ignores, and does not count, requests that it cannot affect.
 func TestRequestsThatAFaultPassesOver(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault servertest.Fault
-		over  [][2]string // requests, which are answered 200
+		over  [][2]string // requests that are not affected and answered with 200
 		hit   func(h harbour) bool
 	}{
 		"Conflicts": {
@@ -233,7 +233,7 @@ func TestFaultsThatMakeNoSense(t *testing.T) {
 			}
 			h := harbour{srv, t}
 			srv.Inject(f)()
-			// A mistake is told at once, and at the end.
+			// A mistake is reported at once, and by Close.
 			if s := h.want(500, h.get("sloop")).status(t); !strings.Contains(s.Message, want) || !strings.Contains(s.Message, "Inject at fault_test.go:") {
 				t.Errorf("answered %q, want %q", s.Message, want)
 			}
@@ -267,7 +267,7 @@ func TestFaultsThatMakeSense(t *testing.T) {
 	}
 }
 
-// Faults come and go while requests are under way.
+// Faults are added and removed during requests.
 func TestFaultsConcurrently(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, server.Options{})

@@ -18,7 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// fleet is a group with n kinds.
+// fleet returns a group with n kinds.
 func fleet(n int) server.Group {
 	kinds := make([]string, n)
 	for i := range kinds {
@@ -55,7 +55,7 @@ func use(srv *servertest.Server, n int) error {
 	return nil
 }
 
-// A server at rest has at most four goroutines, however many kinds it serves and has served.
+// An idle server has at most four goroutines, whatever number of kinds it serves and has served.
 func TestAtRest(t *testing.T) {
 	t.Parallel()
 	const most = 4
@@ -67,20 +67,21 @@ func TestAtRest(t *testing.T) {
 		if err := use(srv, kinds); err != nil {
 			t.Fatal(err)
 		}
-		// Those of the requests and of the connection end soon.
+		// The goroutines of the requests and of the connection end soon.
 		if !until(func() bool { return srv.Goroutines() <= most }) {
 			t.Errorf("%d kinds, used: %d goroutines:\n%s", kinds, srv.Goroutines(), srv.Stacks())
 		}
 	}
 }
 
-// Two hundred servers at once, each with a watch under way, share nothing, and nothing is left of them.
+// Two hundred concurrent servers, each with a watch in progress, share nothing, and leave nothing behind.
 func TestTwoHundredInParallel(t *testing.T) { // not parallel: it counts
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	const servers = 200
 	var made, ended sync.WaitGroup
 	made.Add(servers)
-	// As many as go test runs at once; net/http gives up a connection over HTTP/2 that is not set up within 2 s.
+	// At most as many start at once as go test runs in parallel: net/http gives up an HTTP/2 connection that is not set up within
+	// 2 s.
 	starting := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i := range servers {
 		ended.Go(func() {
@@ -88,12 +89,12 @@ func TestTwoHundredInParallel(t *testing.T) { // not parallel: it counts
 			srv, watch, err := lead(t.Context(), 1+i%3, i%10 == 0)
 			<-starting
 			made.Done()
-			made.Wait() // for all the others
+			made.Wait() // until all servers are made
 			if srv != nil {
 				err = errors.Join(err, srv.Close())
 			}
 			if watch != nil {
-				_, _ = io.ReadAll(watch) // how it ends is not promised to who is in such a hurry
+				_, _ = io.ReadAll(watch) // ignore how the watch ends
 				err = errors.Join(err, watch.Close())
 			}
 			if err != nil {
@@ -109,7 +110,7 @@ func TestTwoHundredInParallel(t *testing.T) { // not parallel: it counts
 	}
 }
 
-// lead makes a server, uses it, and begins a watch; also is whether it listens on the network as well.
+// lead makes a server, uses it, and starts a watch. also says whether the server listens on the network too.
 func lead(ctx context.Context, kinds int, also bool) (*servertest.Server, io.ReadCloser, error) {
 	srv, err := servertest.Run(server.Options{}, fleet(kinds))
 	if err != nil {
@@ -130,7 +131,7 @@ func lead(ctx context.Context, kinds int, also bool) (*servertest.Server, io.Rea
 	return srv, resp.Body, nil
 }
 
-// openFiles counts the descriptors of the process, where the system tells; elsewhere there are none.
+// openFiles returns the number of open files of the process, or 0 if the system does not provide it.
 func openFiles(t *testing.T) int {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil && !os.IsNotExist(err) {
@@ -139,7 +140,7 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// BenchmarkReady is from nothing to /readyz. live-B/server is what one such server holds on to.
+// BenchmarkReady measures the time until /readyz is ok. live-B/server is the live heap of one server.
 func BenchmarkReady(b *testing.B) {
 	for name, parts := range map[string][]server.Extension{
 		"kinds=1":            {widgets()},
@@ -165,12 +166,12 @@ func BenchmarkReady(b *testing.B) {
 	}
 }
 
-// live is the heap that one of several servers takes.
+// live returns the live heap per server for several servers.
 func live(b *testing.B, parts []server.Extension) float64 {
 	const servers = 10
 	heap := func() float64 {
 		runtime.GC()
-		runtime.GC() // what the first one made finalizable
+		runtime.GC() // twice, because of finalizers
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return float64(m.HeapAlloc)
@@ -192,7 +193,7 @@ func live(b *testing.B, parts []server.Extension) float64 {
 	return (after - before) / servers
 }
 
-// BenchmarkFirstRequest is a server's whole life in a small test: ready, one object created, closed.
+// BenchmarkFirstRequest measures the whole life of a server in a small test: it gets ready, creates one object, and is closed.
 func BenchmarkFirstRequest(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

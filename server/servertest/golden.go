@@ -12,31 +12,31 @@ import (
 	"testing"
 )
 
-// UpdateVariable is the environment variable that has golden files written instead of compared: 1.
+// UpdateVariable is the environment variable that makes Golden write golden files instead of comparing them, if it is 1.
 const UpdateVariable = "KEELSON_UPDATE"
 
-// GoldenOptions say how a recording is compared. The zero GoldenOptions show it as it was.
+// GoldenOptions are the options of GoldenWith. The zero GoldenOptions compare the recording as it is.
 type GoldenOptions struct {
-	// Sort orders the requests by their text, and not as they came: for clients that do several things at once.
+	// Sort sorts the requests by their text, for clients that send several requests concurrently.
 	Sort bool
-	// Collapse shows a request that is repeated at once, as by a client that tries again, as one: with its answers one
-	// after the other, each once where it was repeated.
+	// Collapse shows immediate repetitions of a request, for example by a client that tries again, as one request. It has their
+	// answers one after the other; equal answers in a row are shown once.
 	Collapse bool
-	// Users shows who made each request.
+	// Users shows the user of each request.
 	Users bool
-	// Generated are the generateNames whose names differ in each run: "widget-x7k2p" is shown as "widget-*". Those of the
-	// creates that are recorded need not be said.
+	// Generated are the generateNames whose names differ in each run: "widget-x7k2p" is shown as "widget-*". Those of recorded
+	// creates are found without it.
 	Generated []string
-	// Rewrite changes what is shown of a request, a paragraph of several lines: for what else differs in each run. nil
-	// changes nothing.
+	// Rewrite changes the text of a request, a paragraph of several lines, for other parts that differ in each run. nil changes
+	// nothing.
 	Rewrite func(paragraph string) string
 }
 
-// Golden compares the recording with a golden file, and fails the test where they differ, or where there is none. With
-// KEELSON_UPDATE=1 in the environment it writes the file instead. The path is relative to the package's directory, where
-// tests run.
+// Golden compares the recording with a golden file, and fails the test if they differ or if there is no file. With
+// KEELSON_UPDATE=1 in the environment it writes the file instead. The path is relative to the package's directory, where tests
+// run.
 //
-// The file has a paragraph for each request: verb, resource, and namespace/name; the query, a parameter a line; the body
+// The file has a paragraph for each request: verb, resource, and namespace/name; the query, with one parameter per line; the body
 // as indented JSON with sorted keys; and the code of the answer.
 //
 //	create widgets.example.com/v1 default/first
@@ -51,11 +51,11 @@ type GoldenOptions struct {
 //	  }
 //	=> 201
 //
-// What differs in each run is replaced: resourceVersions by <version>, uids by <uid>, times by <time>, managedFields by
-// <managedFields>, continue tokens by <token>, the timeout of a watch by <seconds>, and generated names. A patch says of
-// which kind it is, an aborted answer that it was. Who the client is, and in which format it sends, is not shown.
+// Parts that differ in each run are replaced: resourceVersions by <version>, uids by <uid>, times by <time>, managedFields by
+// <managedFields>, continue tokens by <token>, the timeout of a watch by <seconds>, and generated names. A patch is shown with
+// its type, and an aborted answer is marked. The user agent and the format of the body are not shown.
 //
-// Requests without an answer are waited for, some seconds at most.
+// Golden first waits some seconds at most for requests without an answer.
 func (r *Recording) Golden(t testing.TB, path string) {
 	t.Helper()
 	r.GoldenWith(t, path, GoldenOptions{})
@@ -92,7 +92,7 @@ func writeGolden(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// text is what a golden file has of requests.
+// text returns the content of a golden file for requests.
 func (o *GoldenOptions) text(requests []Request) string {
 	show := &shower{options: o, names: generatedNames(slices.Concat(o.Generated, generateNames(requests)))}
 	var all []paragraph
@@ -117,33 +117,33 @@ func (o *GoldenOptions) text(requests []Request) string {
 		slices.Sort(texts)
 	}
 	if len(texts) == 0 {
-		return "no requests\n" // is to be seen by who reviews the file
+		return "no requests\n" // explicit, for reviewers of the file
 	}
 	return strings.Join(texts, "\n")
 }
 
-// paragraph is what a golden file has of one request, or of several that are alike.
+// paragraph is the text of one request, or of several repetitions.
 type paragraph struct {
-	request string // lines
+	request string // several lines
 	answers string
-	last    string // of the answers
+	last    string // last of the answers
 }
 
-// generatedNames finds the names that begin with one of prefixes; nil: there are none. A generated name ends with five
-// characters, see https://kubernetes.io/docs/reference/using-api/api-concepts/#generated-values.
+// generatedNames returns an expression for names that begin with one of prefixes, or nil if there are none. A generated name ends
+// with five characters, see https://kubernetes.io/docs/reference/using-api/api-concepts/#generated-values.
 func generatedNames(prefixes []string) *regexp.Regexp {
 	prefixes = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(prefixes))), func(p string) bool { return p == "" })
 	if len(prefixes) == 0 {
 		return nil
 	}
-	slices.Reverse(prefixes) // of two that match the longer
+	slices.Reverse(prefixes) // prefer the longer of two matching prefixes
 	for i, p := range prefixes {
 		prefixes[i] = regexp.QuoteMeta(p)
 	}
 	return regexp.MustCompile(`\b(` + strings.Join(prefixes, "|") + `)[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 }
 
-// lineDiff shows the lines that only one of two texts has, with "-" or "+", among some of those that both have.
+// lineDiff returns the lines that only one of two texts has, marked with "-" or "+", with some common lines around them.
 func lineDiff(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	lines := diffLines(a, b)
@@ -168,8 +168,8 @@ func lineDiff(want, got string) string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// diffLines marks the lines of a and b: by a longest common subsequence of what lies between their common beginning and
-// end, or, where that would take too much, as all gone and all new.
+// diffLines marks the lines of a and b by a longest common subsequence of the lines between their common beginning and end. If
+// that would be too expensive, all these lines are marked as removed and added.
 func diffLines(a, b []string) (out []string) {
 	head := 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {
@@ -186,7 +186,7 @@ func diffLines(a, b []string) (out []string) {
 	}
 	mark(" ", a[:head])
 	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
-	const most = 1 << 22 // cells
+	const most = 1 << 22 // maximum number of cells
 	if (len(x)+1)*(len(y)+1) > most {
 		mark("-", x)
 		mark("+", y)

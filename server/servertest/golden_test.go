@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// script does something of everything.
+// script sends requests of all kinds.
 func script(h harbour) {
 	sloop := h.want(201, h.create("sloop"))
 	h.want(201, h.do("POST", boats+"?fieldManager=mate", `{"apiVersion":"sea.example.com/v1","kind":"Boat","metadata":{"generateName":"dinghy-"},"spec":{"length":1}}`))
@@ -34,7 +34,7 @@ func script(h harbour) {
 	remove()
 }
 
-// Two runs, on two servers, write the same.
+// Two runs on two servers write the same file.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for range 2 {
@@ -63,7 +63,7 @@ func TestGoldenOptions(t *testing.T) {
 	})
 }
 
-// Requests that come at the same time, and are under way still, are put in order.
+// Concurrent requests, and requests in flight, are sorted.
 func TestGoldenOfConcurrentClients(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, server.Options{})
@@ -79,7 +79,7 @@ func TestGoldenOfConcurrentClients(t *testing.T) {
 	work.Wait()
 }
 
-// failures is a testing.TB that remembers what fails.
+// failures is a testing.TB that records failures.
 type failures struct {
 	testing.TB
 	told []string
@@ -89,7 +89,7 @@ func (f *failures) Errorf(format string, args ...any) {
 	f.told = append(f.told, fmt.Sprintf(format, args...))
 }
 
-// That nothing was asked may be what a test is about; a Match that misses everything must not look like it by chance.
+// A recording without requests may be expected. It must not look the same as a missing file.
 func TestGoldenOfNothing(t *testing.T) { // not parallel: it sets the environment
 	h := newHarbour(t, server.Options{})
 	rec := h.Record(servertest.Match{Name: "nobody"})
@@ -121,7 +121,7 @@ func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 	if got := check(); !strings.Contains(got, "there is no golden file "+path) || !strings.Contains(got, how) {
 		t.Errorf("of a file that is not there it said %q", got)
 	}
-	t.Run("a+b (c)", func(t *testing.T) { // a name is no regular expression
+	t.Run("a+b (c)", func(t *testing.T) { // the name must be quoted in the regular expression
 		f := &failures{TB: t}
 		if rec.Golden(f, path); len(f.told) != 1 || !strings.Contains(f.told[0], `'^TestGoldenFailures$/^a\+b_\(c\)$'`) {
 			t.Errorf("it said %q", f.told)
@@ -170,7 +170,7 @@ func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 		t.Errorf("of a change it said:\n%s\nwant in it:\n%s", got, want)
 	}
 
-	// Nothing in common, and too much of it to find out what is.
+	// The texts have nothing in common, and are too long to compare.
 	if err := os.WriteFile(path, []byte(strings.Repeat("line\n", 1<<16)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type Boat = keelson.Resource[struct {
 	Afloat bool `json:"afloat"`
 }]
 
-// harbour is a server of boats, and a client that speaks plain HTTP to it.
+// harbour is a server of boats with an HTTP client.
 type harbour struct {
 	*servertest.Server
 	t testing.TB
@@ -40,7 +40,7 @@ func boatGroup() server.Group {
 	}}}}
 }
 
-// reply is what a client gets. err is that of the connection.
+// reply is the result for a client. err is the error of the connection.
 type reply struct {
 	code   int
 	header http.Header
@@ -93,7 +93,7 @@ func (h harbour) want(code int, a reply) reply {
 	return a
 }
 
-// wantDropped wants that the client got no complete answer.
+// wantDropped checks that the client got no complete answer.
 func (h harbour) wantDropped(a reply) {
 	h.t.Helper()
 	if a.err == nil {
@@ -151,7 +151,7 @@ func boatResource() schema.GroupResource {
 	return schema.GroupResource{Group: "sea.example.com", Resource: "boats"}
 }
 
-// admin is the name of the user whose client Client is.
+// admin returns the name of the user of Client.
 func (h harbour) admin() string {
 	h.t.Helper()
 	rec := h.Record(servertest.Match{})

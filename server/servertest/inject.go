@@ -21,14 +21,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Inject makes a fault happen from now on, until remove is called or the server ends. What has befallen a request before
-// that goes on: remove does not wait for it. It may be called any number of times, and while requests are under way.
+// Inject adds a fault until remove is called or the server ends. A request that the fault has already affected is not changed by
+// remove, and remove does not wait for it. remove may be called several times. Inject and remove may be called during requests.
 //
-// Of several faults that match a request those before, in the order in which they were injected, happen first, delays
-// one after the other, up to and with the first that decides the answer; the others do not count that request.
+// If several faults match a request, they apply in the order in which they were injected, up to and including the first one that
+// decides the answer. Their delays add up. Later faults do not count the request.
 //
-// A fault that makes no sense, see [Fault], fails every request for a resource from then on: with 500 and the reason. It
-// is part of Close's error too, by which a server that a test made fails that test.
+// A mistaken fault, see [Fault], makes every later request for a resource fail with 500 and the reason. The error is also part of
+// Close's error, so that a server made by a test fails the test.
 func (s *Server) Inject(f Fault) (remove func()) {
 	if err := f.check(s.Catalogue().Kinds()); err != nil {
 		s.intercept.mistaken("Inject", err)
@@ -44,18 +44,18 @@ func (s *Server) Inject(f Fault) (remove func()) {
 	}
 }
 
-// injected is a fault that is injected.
+// injected is an injected fault with its state.
 type injected struct {
 	Fault
-	only []string // the verbs that it is about
+	only []string // the verbs that it affects
 
-	mu      sync.Mutex // guards below
+	mu      sync.Mutex // guards the fields below
 	skipped int
 	struck  int
 	random  *rand.Rand
 }
 
-// eligible reports whether the fault can befall a request that matches.
+// eligible reports whether the fault can affect a matching request.
 func (f *injected) eligible(r *http.Request, info *request.Info) bool {
 	if len(f.only) < len(verbs()) && !slices.Contains(f.only, info.Verb) {
 		return false
@@ -73,21 +73,21 @@ func (f *injected) eligible(r *http.Request, info *request.Info) bool {
 	return true
 }
 
-// since is the resourceVersion that a query names; 0: none, or none that could be too old.
+// since returns the resourceVersion of a query, or 0 if there is none or it cannot be too old.
 func since(q url.Values) uint64 {
-	revision, _ := strconv.ParseUint(q.Get("resourceVersion"), 10, 64) // one that is no number is not for us to refuse
+	revision, _ := strconv.ParseUint(q.Get("resourceVersion"), 10, 64) // the handler refuses an invalid number
 	return revision
 }
 
-// place is where a list goes on at the state of its first page; false: nowhere, or at the latest state, which is never
-// too old.
+// place returns the position of a list that continues at the state of its first page. It returns false for other lists: a list
+// that continues at the latest state is never too old.
 func place(q url.Values) (storage.Continue, bool) {
 	var all storage.Scope
 	at, err := all.Continue(q.Get("continue"))
 	return at, err == nil && at.Revision != storage.AtLatest
 }
 
-// strikes decides whether the fault befalls the next request that it can befall.
+// strikes decides whether the fault affects the next eligible request.
 func (f *injected) strikes() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *injected) strikes() bool {
 	return true
 }
 
-// delay draws how long a request has to wait.
+// delay returns the delay of one request.
 func (f *injected) delay() time.Duration {
 	if f.Jitter == 0 {
 		return f.Delay
@@ -112,7 +112,7 @@ func (f *injected) delay() time.Duration {
 	return sum(f.Delay, time.Duration(f.random.Uint64N(uint64(f.Jitter)+1)))
 }
 
-// sum adds delays, up to the longest that there is.
+// sum adds delays, up to the maximum Duration.
 func sum(a, b time.Duration) time.Duration {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -125,11 +125,11 @@ type fate struct {
 	*interceptor
 	info   *request.Info
 	delay  time.Duration
-	rivals *rivalry  // nil: commits are left alone
-	end    *injected // decides the answer; nil: the handler does
+	rivals *rivalry  // nil if commits are not affected
+	end    *injected // the fault that decides the answer; nil if the handler does
 }
 
-// add adds what a fault does. None comes after one that decides the answer.
+// add adds the effects of a fault. It must not be called after a fault that decides the answer.
 func (f *fate) add(one *injected) {
 	f.delay = sum(f.delay, one.delay())
 	if one.commits() {
@@ -143,7 +143,7 @@ func (f *fate) add(one *injected) {
 	}
 }
 
-// serve handles a request as its fate is.
+// serve handles a request with its faults.
 func (f *fate) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !f.wait(w, r) {
 		return
@@ -166,7 +166,7 @@ func (f *fate) serve(w http.ResponseWriter, r *http.Request, next http.Handler) 
 	}
 }
 
-// wait lets the delay pass. false says that the request is over.
+// wait waits for the delay. It returns false if the request has ended.
 func (f *fate) wait(w http.ResponseWriter, r *http.Request) bool {
 	if f.delay == 0 {
 		return true
@@ -179,21 +179,21 @@ func (f *fate) wait(w http.ResponseWriter, r *http.Request) bool {
 	case <-f.ended:
 		panic(http.ErrAbortHandler)
 	case <-r.Context().Done():
-		// In the words of a handler; where it was the deadline, the filter that watches it answers, or has.
+		// This is the answer of a handler. If the deadline has passed, the filter for deadlines answers, or has answered.
 		response.Error(w, r, r.Context().Err())
 		return false
 	}
 }
 
-// readBody reads the body, as a handler would: a recording shows what was sent, and the client has sent all of it before
-// it gets an answer.
+// readBody reads the body as a handler would, so that a recording shows it, and so that the client has sent all of it before it
+// gets an answer.
 func (f *fate) readBody(r *http.Request) {
 	if r.Body != nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, int64(f.bodyLimit()))) // the answer is the same if that fails
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, int64(f.bodyLimit()))) // an error does not change the answer
 	}
 }
 
-// answer answers in the handler's place.
+// answer writes the answer in place of the handler.
 func (f *injected) answer(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f.Drop:
@@ -205,8 +205,8 @@ func (f *injected) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// expiredList is what kube-apiserver answers to a list that is too old: one that goes on gets a token with which it may
-// go on at the latest state, see https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses.
+// expiredList returns kube-apiserver's error for a list that is too old. With a continue token it has a new token for continuing
+// at the latest state, see https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses.
 func expiredList(q url.Values) error {
 	at, goesOn := place(q)
 	if !goesOn {
@@ -222,7 +222,7 @@ func expiredList(q url.Values) error {
 	return gone
 }
 
-// unread is where an answer goes that nobody gets.
+// unread is a ResponseWriter that drops the answer.
 type unread struct{ header http.Header }
 
 // Header implements http.ResponseWriter.
@@ -237,7 +237,7 @@ func (unread) Write(p []byte) (int, error) { return len(p), nil }
 // Flush implements http.Flusher.
 func (unread) Flush() {}
 
-// befall is the filter of faults.
+// befall is the filter for faults.
 func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler) {
 	user := authn.UserFrom(r.Context())
 	if len(now.mistakes) > 0 {

@@ -15,25 +15,25 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// interceptor stands between the server and its clients, and between the server and its storage. While nothing is
-// injected or recorded it costs an atomic load each time. Its zero value is ready. All methods may be called concurrently.
+// interceptor is between the server and its clients, and between the server and its storage. While there is no fault and no
+// recording it costs one atomic load per request. The zero value is ready. All methods may be called concurrently.
 type interceptor struct {
 	now atomic.Pointer[interception] // nil: nothing to do
-	// Set before the server serves.
-	ended   <-chan struct{} // closed when the server ends; nil: never
-	maxBody int64           // bounds what is kept of a body; 0 is 3 MiB, what a server takes without an option
+	// The next two fields are set before the server serves.
+	ended   <-chan struct{} // closed when the server ends; nil means never
+	maxBody int64           // maximum size of the recorded body; 0 means 3 MiB, the default limit of a server
 
 	mu sync.Mutex // held while now is replaced
 }
 
-// interception is what is injected and recorded at one moment. It is not changed once it is published.
+// interception is the set of faults and recordings at one moment. It is immutable once it is published.
 type interception struct {
-	faults     []*injected // in the order in which they were injected
+	faults     []*injected // in the order of injection
 	recordings []*Recording
-	mistakes   []error // what was asked for and makes no sense
+	mistakes   []error // errors of mistaken calls
 }
 
-// change publishes what f makes of what is injected and recorded.
+// change publishes a changed copy of the current interception.
 func (i *interceptor) change(f func(*interception)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -49,10 +49,10 @@ func (i *interceptor) change(f func(*interception)) {
 	i.now.Store(&next)
 }
 
-// mistaken tells of an Inject or a Record that makes no sense: from now on every request for a resource is answered with
-// 500 and the reason, so that the test stops there, and not where it misses the fault. err has it too.
+// mistaken records a mistaken call of Inject or Record. From then on every request for a resource is answered with 500 and the
+// reason, so that the test fails there. The result of err includes the reason too.
 func (i *interceptor) mistaken(what string, err error) {
-	const caller = 2 // of Inject or Record
+	const caller = 2 // the caller of Inject or Record
 	if _, file, line, ok := runtime.Caller(caller); ok {
 		what = fmt.Sprintf("%s at %s:%d", what, filepath.Base(file), line)
 	}
@@ -60,7 +60,7 @@ func (i *interceptor) mistaken(what string, err error) {
 	i.change(func(now *interception) { now.mistakes = append(now.mistakes, err) })
 }
 
-// err is what was asked for and makes no sense; nil: nothing.
+// err returns the errors of mistaken calls, or nil.
 func (i *interceptor) err() error {
 	if now := i.now.Load(); now != nil {
 		return errors.Join(now.mistakes...)
@@ -68,20 +68,21 @@ func (i *interceptor) err() error {
 	return nil
 }
 
-// filters adds those of recordings and faults to the chain of a server.
+// filters adds the filters for recordings and faults to the chain of a server.
 func (i *interceptor) filters(list []server.NamedFilter) []server.NamedFilter {
-	// As soon as it is known what is wanted, so that the final code of every answer is seen, of refusals too.
+	// The filter for recordings comes right after request-info, so that it sees the final code of every answer, also of refusals.
 	at := 1 + slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == "request-info" })
 	list = slices.Insert(list, at, server.NamedFilter{Name: "record", Filter: i.unless((*interceptor).record)})
-	// In the handler's place: who may not make a request is refused as ever, and the metrics count what is injected.
+	// The filter for faults comes last, in place of the handler: refusals happen as usual, and the metrics count injected
+	// answers.
 	return append(list, server.NamedFilter{Name: "faults", Filter: i.unless((*interceptor).befall)})
 }
 
-// intercepted is what a filter does with a request for a resource when something is injected or recorded.
+// intercepted is the work of a filter on a request for a resource while there are faults or recordings.
 type intercepted func(i *interceptor, now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler)
 
-// unless makes a filter that does nothing while nothing is injected or recorded: then it keeps next to nothing on the
-// stack, on which a watch lies for as long as it lasts.
+// unless returns a filter that does nothing while there is no fault and no recording. Then it uses little of the stack, which a
+// watch holds as long as it lasts.
 func (i *interceptor) unless(do intercepted) filters.Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// The answer to a create is lost, although the object was made; the client tries again.
+// The answer to a create is lost, although the object was created; the client tries again.
 func ExampleServer_Inject() {
 	srv, err := servertest.Run(server.Options{}, boatGroup())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// took is how long f takes, of the time in a bubble.
+// took returns how long f takes, in the time of a bubble.
 func took(f func()) time.Duration {
 	began := time.Now()
 	f()
@@ -57,7 +57,7 @@ func TestDelays(t *testing.T) {
 		}
 		remove()
 
-		// A delay ends with the deadline of the request: the server's, or that which the client asks for.
+		// A delay ends at the deadline of the request: the server's, or the client's timeout parameter.
 		remove = h.Inject(servertest.Fault{Match: on("get"), Delay: time.Hour})
 		for query, want := range map[string]time.Duration{"": time.Minute, "?timeout=5s": 5 * time.Second} {
 			var a reply
@@ -69,7 +69,7 @@ func TestDelays(t *testing.T) {
 			}
 		}
 
-		// The longest delays do not add up to a short one.
+		// The sum of the longest delays does not overflow.
 		remove()
 		remove = h.Inject(servertest.Fault{Match: on("get"), Delay: math.MaxInt64, Jitter: math.MaxInt64})
 		other = h.Inject(servertest.Fault{Match: on("get"), Delay: math.MaxInt64})
@@ -78,7 +78,7 @@ func TestDelays(t *testing.T) {
 		}
 		other()
 
-		// And with its client.
+		// A delay also ends when the client leaves.
 		rec := h.Record(servertest.Match{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -91,7 +91,7 @@ func TestDelays(t *testing.T) {
 		}
 		remove()
 
-		// And with the server.
+		// A delay also ends with the server.
 		h.Inject(servertest.Fault{Match: on("get", "watch"), Delay: 24 * time.Hour})
 		for _, path := range []string{boats + "?watch=1", boats + "/sloop?timeout=30s"} {
 			go func() { h.wantDropped(h.do("GET", path, "")) }()
@@ -131,7 +131,7 @@ func TestTimesOfWatches(t *testing.T) {
 	})
 }
 
-// Over HTTP/1.1 a dropped connection has ended, and a WebSocket is a watch like any other to a recording.
+// Over HTTP/1.1 a dropped connection is closed, and a recording treats a WebSocket like any other watch.
 func TestConnectionsOfHTTP1(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, server.Options{})
@@ -180,8 +180,8 @@ func TestConnectionsOfHTTP1(t *testing.T) {
 	}
 }
 
-// BenchmarkGet is a GET through all of the server, without the network: as a server is by itself, as it is in the
-// fixture, with a fault that never happens, and recorded.
+// BenchmarkGet measures a GET through the whole server, without the network: without servertest, with it, with a fault that never
+// happens, and recorded.
 func BenchmarkGet(b *testing.B) {
 	alone := func() http.Handler {
 		srv, err := server.New(server.Options{Groups: []server.Group{boatGroup()}, Storage: memory.Open(), Policy: server.Policy{Authenticator: everybody{}}})
@@ -225,7 +225,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// everybody is an authenticator that lets everybody be the administrator.
+// everybody is an authenticator that authenticates every request as the administrator.
 type everybody struct{}
 
 func (everybody) Authenticate(*http.Request) (*authn.Response, error) {

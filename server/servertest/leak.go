@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// labelled runs f so that the goroutines it starts, and those that they start, can be told from others: goroutines
-// inherit the labels of the one that starts them.
+// labelled runs f with a label for the goroutines that it starts, and for those that they start: goroutines inherit the labels of
+// the goroutine that starts them.
 func (s *Server) labelled(ctx context.Context, f func(ctx context.Context)) {
 	pprof.Do(ctx, pprof.Labels("servertest", s.label), f)
 }
 
-// leaked waits for the goroutines of a server that has ended, a bounded time, and describes those that stay.
+// leaked waits a bounded time for the end of a server's goroutines, and describes those that remain.
 func leaked(label string) string {
 	var left string
 	for wait := time.Millisecond; wait < 3*time.Second; wait *= 2 {
@@ -26,7 +26,7 @@ func leaked(label string) string {
 	return left
 }
 
-// labelled describes the goroutines that carry a label.
+// labelled describes the goroutines with a label.
 func labelled(label string) string {
 	var all, out strings.Builder
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {

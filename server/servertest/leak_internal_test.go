@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Stacks describes the goroutines that are the server's.
+// Stacks describes the goroutines of the server.
 func (s *Server) Stacks() string { return labelled(s.label) }
 
-// Goroutines counts them: each group of them that are alike begins with their number.
+// Goroutines counts the goroutines of the server. In the profile, equal goroutines are one entry with their number.
 func (s *Server) Goroutines() (n int) {
 	for group := range strings.SplitSeq(s.Stacks(), "\n\n") {
 		number, _, _ := strings.Cut(group, " ")

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// listener hands out both ends of in-memory connections, and what comes in at the addresses it is given besides.
+// listener accepts in-memory connections, and connections of the listeners that are added.
 type listener struct {
 	conns   chan net.Conn
 	done    chan struct{}
 	feeding sync.WaitGroup
 
-	mu   sync.Mutex // guards below; done is closed with it held
+	mu   sync.Mutex // guards the fields below; done is closed with it held
 	also []net.Listener
 }
 
@@ -23,8 +23,8 @@ func newListener() *listener {
 	return &listener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// DialContext opens a connection, whatever address is asked for. Once the listener is closed connections are refused, as
-// those to a port where nobody listens: clients tell that from a connection that broke, after which they would try again.
+// DialContext opens a connection to any address. After Close the connection is refused, as by a port without a listener. Clients
+// distinguish that from a broken connection, after which they would try again.
 func (l *listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, srv := newConns(l.Addr())
 	select {
@@ -37,7 +37,7 @@ func (l *listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	}
 }
 
-// add accepts connections of another listener too, and closes it with this one. It takes a goroutine.
+// add also accepts connections of another listener, in a new goroutine, and closes it with this one.
 func (l *listener) add(other net.Listener) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *listener) add(other net.Listener) error {
 			switch {
 			case errors.Is(err, net.ErrClosed):
 				return
-			case err != nil: // such as too many open files, which may be fewer in a moment
+			case err != nil: // for example too many open files, which may be temporary
 				select {
 				case <-l.done:
 				case <-time.After(acceptPause):
@@ -71,7 +71,7 @@ func (l *listener) add(other net.Listener) error {
 	return nil
 }
 
-// acceptPause is how long nothing is accepted after that has failed.
+// acceptPause is the pause after a failed Accept.
 const acceptPause = 5 * time.Millisecond
 
 // Accept implements net.Listener.
@@ -104,10 +104,10 @@ func (l *listener) Close() error {
 // Addr implements net.Listener.
 func (l *listener) Addr() net.Addr { return addr(servedAddr) }
 
-// addr is where an end of a connection in memory is, in the form of an address of a network: others may parse it.
+// addr is the address of an end of an in-memory connection, in the form of a network address, because others may parse it.
 type addr string
 
-// servedAddr is in the certificate; clients are all the same.
+// servedAddr is in the certificate; clientAddr is the address of all clients.
 const servedAddr, clientAddr = host + ":443", "127.0.0.1:0"
 
 func (addr) Network() string  { return "memory" }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// short is a listener of a process that has no file descriptor left, once.
+// short is a listener whose first Accept fails because the process has no file descriptor left.
 type short struct {
 	net.Listener
 	failed bool
@@ -20,7 +20,7 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-// TestAcceptFailsForAMoment: an address that Listen opened serves on after that.
+// TestAcceptFailsForAMoment checks that an address opened by Listen is still served after that.
 func TestAcceptFailsForAMoment(t *testing.T) {
 	t.Parallel()
 	tcp, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -15,37 +15,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Match says which requests a [Fault] or a [Recording] is about: those for which every field that is set holds. The zero
-// Match is every request for a resource. Other requests, such as those of discovery and of health checks, it never is.
+// Match selects requests for a [Fault] or a [Recording]: those that match every field that is set. The zero Match selects every
+// request for a resource. Other requests, such as those for discovery and health checks, are never selected.
 type Match struct {
-	// Verbs are those of authorization (https://kubernetes.io/docs/reference/access-authn-authz/authorization/): get, list,
-	// watch, create, update, patch, delete, deletecollection; and apply, which is a patch that applies a configuration,
-	// so that patch is one too. "*", or none, is every verb.
+	// Verbs are the verbs of authorization (https://kubernetes.io/docs/reference/access-authn-authz/authorization/): get, list,
+	// watch, create, update, patch, delete, deletecollection. The verb apply selects the patches that apply a configuration;
+	// patch selects them too. "*" or none means every verb.
 	Verbs []string
-	// Resources are plural names, with the rules of RBAC: "widgets" are the objects, without their subresources;
-	// "widgets/status" is one subresource, "widgets/*" are all, "*/status" is that of every resource. "*", or none,
-	// is everything. "widgets.example.com" is the resource of one group; without a group it is that of any.
+	// Resources are plural names, with the rules of RBAC: "widgets" selects the objects, without their subresources;
+	// "widgets/status" selects one subresource, "widgets/*" all of them, and "*/status" that of every resource. "*" or none means
+	// everything. "widgets.example.com" is the resource of one group; without a group it is that of any group.
 	Resources []string
-	// Namespace and Name are those of the request's path; a fieldSelector of metadata.name is a name too. A create has
-	// its name in the body, which is not looked at.
+	// Namespace and Name are those of the request's path. A fieldSelector of metadata.name counts as a name. The name of a create
+	// is in its body, which is not matched.
 	Namespace, Name string
-	// User is the name of who makes the request.
+	// User is the name of the user who makes the request.
 	User string
-	// UserAgent is how the header User-Agent begins: "my-controller/".
+	// UserAgent is a prefix of the header User-Agent: "my-controller/".
 	UserAgent string
 }
 
-// verbs are those that a request for a resource may have.
+// verbs returns the verbs of requests for a resource.
 func verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 }
 
 const (
 	anything  = "*"
-	applyVerb = "apply" // of a Match, and as people read it; for authorization it is patch
+	applyVerb = "apply" // only in a Match; the verb of authorization is patch
 )
 
-// check says what is wrong with a Match that no request could ever meet.
+// check returns an error for a Match that no request could match.
 func (m *Match) check(served []catalogue.Kind) error {
 	for _, v := range m.Verbs {
 		if v != anything && v != applyVerb && !slices.Contains(verbs(), v) {
@@ -82,8 +82,8 @@ func checkResource(r string, served []catalogue.Kind) error {
 	case hasGroup && len(validation.IsDNS1123Subdomain(group)) > 0:
 		return fmt.Errorf("there is no resource %q: what is after the first dot is a group, such as example.com", r)
 	}
-	// What is not served now may be later; but a subresource that what is served does not have, or a resource that is called
-	// as a kind that is served, is a slip.
+	// A resource that is not served now may be served later. But an unknown subresource of a served resource, and the name of a
+	// served kind in place of its resource, are mistakes.
 	var subs []string
 	found := false
 	for _, k := range served {
@@ -105,7 +105,7 @@ func checkResource(r string, served []catalogue.Kind) error {
 	return nil
 }
 
-// matches reports whether all holds but User, who may not be known yet.
+// matches reports whether all fields except User match. The user may not be known yet.
 func (m *Match) matches(r *http.Request, info *request.Info) bool {
 	return info.ResourceRequest &&
 		(m.Namespace == "" || m.Namespace == info.Namespace) &&

@@ -57,7 +57,7 @@ func TestFaultsByMatch(t *testing.T) {
 	} {
 		remove := h.Inject(servertest.Fault{Match: tc.match, Error: apierrors.NewGenericServerResponse(418, "get", boatResource(), "", "befallen", 0, true)})
 		ctx, cancel := context.WithCancel(t.Context())
-		if tc.want || !strings.Contains(tc.path, "watch") { // a watch that nothing ends
+		if tc.want || !strings.Contains(tc.path, "watch") { // a watch would not end
 			if got := h.doIn(ctx, tc.method, tc.path, "", tc.header...).code == 418; got != tc.want {
 				t.Errorf("%s %s: befallen %v by %+v, want %v", tc.method, tc.path, got, tc.match, tc.want)
 			}

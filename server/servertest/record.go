@@ -16,14 +16,14 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// Record records the requests that match from now on, until Stop or the server's end: those that are refused too, and
-// those that a [Fault] befalls. There may be any number of recordings at a time.
+// Record records the matching requests until Stop is called or the server ends, including refused requests and requests that a
+// [Fault] affects. There may be any number of recordings at a time.
 //
 //	rec := srv.Record(servertest.Match{Verbs: []string{"create", "update", "patch", "delete"}})
-//	... // what the test is about
+//	... // the requests under test
 //	rec.Golden(t, "testdata/reconcile.golden")
 //
-// A Match that makes no sense is told as a [Fault] is that does not.
+// A mistaken Match is reported like a mistaken [Fault].
 func (s *Server) Record(m Match) *Recording {
 	m.Verbs, m.Resources = slices.Clone(m.Verbs), slices.Clone(m.Resources)
 	rec := &Recording{match: m, scheme: s.Scheme(), change: make(chan struct{})}
@@ -40,41 +40,45 @@ func (s *Server) Record(m Match) *Recording {
 	return rec
 }
 
-// Recording is what [Server.Record] records. It holds the requests with their bodies until Reset. Its methods may be called
+// Recording is the result of [Server.Record]. It holds the requests with their bodies until Reset. Its methods may be called
 // concurrently.
 type Recording struct {
 	match  Match
 	scheme *runtime.Scheme
 	stop   func()
 
-	mu      sync.Mutex    // guards all below
-	entries []*entry      // in the order in which they came
-	change  chan struct{} // closed, and replaced, when a request is answered
+	mu      sync.Mutex    // guards all fields below
+	entries []*entry      // in the order of arrival
+	change  chan struct{} // closed and replaced when a request is answered
 }
 
-// Request is one request, and what became of it.
+// Request is one recorded request with its result.
 type Request struct {
-	Time time.Time // when it came
-	// Verb is that of authorization. An apply is a patch there.
-	Verb                                  string
+	Time time.Time // time of arrival
+	// Verb is the verb of authorization. That of an apply is patch.
+	Verb string
+	// Group, Version, Resource and Subresource are those of the path.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are those of the path. A create has its name from the body; it is "" while the server has yet to
+	// Namespace and Name are those of the path. The name of a create is that in its body, and "" if the server has yet to
 	// generate it.
 	Namespace, Name string
-	Method, Path    string
-	// Query has the options: fieldManager, dryRun, labelSelector and so on.
+	// Method and Path are those of the HTTP request.
+	Method, Path string
+	// Query has the options, such as fieldManager, dryRun and labelSelector.
 	Query url.Values
-	// User is who made it; "" if that was not found out.
-	User                   string
+	// User is the name of the user; "" if it is unknown.
+	User string
+	// UserAgent and ContentType are headers of the request.
 	UserAgent, ContentType string
-	// Body is the body as JSON, whatever it was sent as; nil: there was none, it is none that can be read, or the server
-	// did not read it. Sent is it as it was sent, as far as the server read it. They may share memory.
+	// Body is the body as JSON, whatever its format was. It is nil if there was no body, if it cannot be decoded, or if the
+	// server did not read it. It may share memory with Sent.
 	Body json.RawMessage
+	// Sent is the body as it was sent, as far as the server read it.
 	Sent []byte
-	// Code is that of the answer; 0: there is none, or none yet. That of a watch is known when it has begun.
+	// Code is the code of the answer; 0 if there is none yet, or none at all. The code of a watch is known when it has begun.
 	Code int
-	// Ended says that the request is over, and Completed that its answer was given in full: neither did the server abort
-	// the connection, nor had the client gone.
+	// Ended reports whether the request has ended. Completed reports whether its answer was written in full: the server did not
+	// abort the connection, and the client did not leave.
 	Ended, Completed bool
 }
 
@@ -83,8 +87,8 @@ func (r *Request) IsApply() bool {
 	return isApply(r.Verb, r.ContentType)
 }
 
-// Requests are those recorded until now, in the order in which they came, those under way included. The slice is the
-// caller's.
+// Requests returns the requests recorded so far, in the order of arrival, including those in flight. The slice belongs to the
+// caller.
 func (r *Recording) Requests() []Request {
 	r.mu.Lock()
 	entries := slices.Clone(r.entries)
@@ -98,14 +102,14 @@ func (r *Recording) Requests() []Request {
 	return out
 }
 
-// Reset forgets what is recorded, requests under way included.
+// Reset drops all recorded requests, including those in flight.
 func (r *Recording) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries = nil
 }
 
-// Stop ends the recording; what is recorded stays. Requests under way are recorded to their end. A second Stop does
+// Stop ends the recording and keeps the recorded requests. Requests in flight are recorded to their end. A second Stop does
 // nothing.
 func (r *Recording) Stop() { r.stop() }
 
@@ -116,7 +120,7 @@ func (r *Recording) add(e *entry) {
 	r.entries = append(r.entries, e)
 }
 
-// answered tells who waits for it that a request is answered, or over.
+// answered wakes settle when a request is answered or has ended.
 func (r *Recording) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +128,7 @@ func (r *Recording) answered() {
 	r.change = make(chan struct{})
 }
 
-// settle waits until each request that it shows is answered, or over, for a moment at most.
+// settle waits some seconds at most until each recorded request is answered or has ended.
 func (r *Recording) settle() {
 	const moment = 5 * time.Second
 	timer := time.NewTimer(moment)
@@ -144,26 +148,26 @@ func (r *Recording) settle() {
 	}
 }
 
-// entry is one request of all recordings that it matches.
+// entry is one request in all recordings that it matches.
 type entry struct {
 	recordings []*Recording
-	limit      int    // of what is kept of the body
+	limit      int    // maximum size of the recorded body
 	query      string // as it was sent
 
-	mu  sync.Mutex // guards req: a handler may outlive its request
+	mu  sync.Mutex // guards req, because a handler may outlive its request
 	req Request    // without Query and Body
 }
 
-// request returns a copy that is complete; false: it is somebody else's.
+// request returns a complete copy. It returns false if the request is that of another user.
 func (e *entry) request(s *runtime.Scheme, user string) (Request, bool) {
 	e.mu.Lock()
 	out := e.req
-	out.Sent = out.Sent[:len(out.Sent):len(out.Sent)] // what is appended later is not the copy's
+	out.Sent = out.Sent[:len(out.Sent):len(out.Sent)] // later appends must not change the copy
 	e.mu.Unlock()
 	if user != "" && out.User != user {
 		return Request{}, false
 	}
-	out.Query, _ = url.ParseQuery(e.query) // as far as it can be read, as URL.Query has it
+	out.Query, _ = url.ParseQuery(e.query) // invalid parameters are ignored, as in URL.Query
 	out.Sent = slices.Clone(out.Sent)
 	out.Body = jsonOf(s, out.ContentType, out.Sent)
 	if out.Name == "" && out.Verb == "create" {
@@ -177,21 +181,21 @@ func (e *entry) request(s *runtime.Scheme, user string) (Request, bool) {
 	return out, true
 }
 
-// isAwaited reports whether the request is under way without an answer, and is not known to be somebody else's.
+// isAwaited reports whether the request is in flight without an answer, and may be that of user.
 func (e *entry) isAwaited(user string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.req.Code == 0 && !e.req.Ended && (user == "" || e.req.User == "" || e.req.User == user)
 }
 
-// change changes the request.
+// change calls f with the request.
 func (e *entry) change(f func(*Request)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f(&e.req)
 }
 
-// jsonOf reads a body; nil: there is none, or it cannot be read.
+// jsonOf returns a body as JSON, or nil if it is empty or cannot be decoded.
 func jsonOf(s *runtime.Scheme, contentType string, body []byte) json.RawMessage {
 	switch {
 	case len(body) == 0:
@@ -208,7 +212,7 @@ func jsonOf(s *runtime.Scheme, contentType string, body []byte) json.RawMessage 
 	return nil
 }
 
-// jsonOfMessage reads a body in protobuf, which only the Go type of its kind can.
+// jsonOfMessage returns a body in protobuf as JSON. That needs the Go type of its kind.
 func jsonOfMessage(s *runtime.Scheme, body []byte) json.RawMessage {
 	const mark = "k8s\x00"
 	var envelope apiruntime.Unknown
@@ -228,7 +232,7 @@ func jsonOfMessage(s *runtime.Scheme, body []byte) json.RawMessage {
 
 type entryKey struct{}
 
-// noteUser notes who makes a request that is recorded.
+// noteUser stores the user of a recorded request.
 func noteUser(r *http.Request, u *authn.User) {
 	if e, ok := r.Context().Value(entryKey{}).(*entry); ok && u != nil {
 		e.change(func(req *Request) { req.User = u.Name })

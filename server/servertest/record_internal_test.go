@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Golden waits for answers to the requests that it shows, and not for those to others.
+// Golden waits for answers to the requests that it shows, but not for answers to other requests.
 func TestSettleWaitsForItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

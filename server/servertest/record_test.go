@@ -66,7 +66,7 @@ func TestRecordedRequests(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 
-	// What is given out is the caller's.
+	// The returned requests belong to the caller.
 	got[0].Body[0], got[0].Sent[0] = '!', '!'
 	got[0].Query.Set("dryRun", "None")
 	if again := rec.Requests()[0]; again.Body[0] != '{' || again.Sent[0] != '{' || again.Query.Get("dryRun") != "All" {
@@ -121,7 +121,7 @@ func TestRecordedProtobuf(t *testing.T) {
 	}
 }
 
-// The options of a delete are of the kind DeleteOptions in every group.
+// The body of a delete has the kind DeleteOptions in every group.
 func TestRecordedOptions(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, server.Options{})
@@ -203,13 +203,13 @@ func TestRecordedEnds(t *testing.T) {
 		t.Errorf("a lost answer is %+v", r)
 	}
 
-	// A handler that does not read the body leaves nothing to record; one that reads too much does not keep it.
+	// If a handler does not read the body, it is not recorded. A body that is too long is not kept as a whole.
 	h.want(413, h.do("POST", boats, `{"metadata":{"name":"`+strings.Repeat("x", 2000)+`"}}`))
 	if r := last(); r.Code != 413 || len(r.Sent) > 1000 || r.Body != nil {
 		t.Errorf("of a body that is too large %d bytes are kept", len(r.Sent))
 	}
 
-	r, err := http.NewRequestWithContext(t.Context(), "POST", h.URL+boats, io.MultiReader(strings.NewReader(strings.Repeat("x", 2000)))) // of a length that is not told
+	r, err := http.NewRequestWithContext(t.Context(), "POST", h.URL+boats, io.MultiReader(strings.NewReader(strings.Repeat("x", 2000)))) // of unknown length
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestRecordedEnds(t *testing.T) {
 		t.Errorf("answered %d; of a body that is too large %d bytes are kept", r.Code, len(r.Sent))
 	}
 
-	// A watch is there when it begins, and marked when it ends.
+	// A watch is recorded when it begins, and marked when it ends.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", h.URL+boats+"?watch=1", nil)

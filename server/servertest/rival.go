@@ -13,25 +13,25 @@ import (
 
 // rivalry is what faults do to the commits of one request. It is in the request's context, which reaches the storage.
 type rivalry struct {
-	mu        sync.Mutex // guards all below
-	conflicts int        // rivals that are still to come
-	refusal   error      // what the storage answers; nil: what it does
-	lost      bool       // the commit is made nevertheless
+	mu        sync.Mutex // guards all fields below
+	conflicts int        // number of conflicting writes left
+	refusal   error      // the error that the storage returns, or nil
+	lost      bool       // the commit is made before refusal is returned
 }
 
 type rivalryKey struct{}
 
-// add adds what a fault does.
+// add adds the effects of a fault.
 func (v *rivalry) add(f *Fault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.conflicts = max(v.conflicts, v.conflicts+f.Conflicts) // there may be no greater number
+	v.conflicts = max(v.conflicts, v.conflicts+f.Conflicts) // not less than before if the sum overflows
 	if v.refusal == nil {
 		v.refusal, v.lost = f.StorageError, f.Lost
 	}
 }
 
-// next says what happens to the next commit.
+// next returns the effects for the next commit.
 func (v *rivalry) next() (conflict bool, refusal error, lost bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -41,8 +41,8 @@ func (v *rivalry) next() (conflict bool, refusal error, lost bool) {
 	return conflict, v.refusal, v.lost
 }
 
-// opener makes an opener of the storage that open opens, with what faults do to commits. A server opens its storage in a
-// context that lasts as long as itself.
+// opener returns an opener of a storage that applies faults to commits. A server opens its storage with a context that ends with
+// the server.
 func (i *interceptor) opener(open storage.Opener) storage.Opener {
 	return func(ctx context.Context) (storage.Backend, error) {
 		b, err := open(ctx)
@@ -54,7 +54,7 @@ func (i *interceptor) opener(open storage.Opener) storage.Opener {
 	}
 }
 
-// contested is a Backend for whose keys a request may have rivals. It has the powers of the backend below.
+// contested is a Backend with conflicting writes. It has the optional methods of the backend below.
 type contested struct {
 	storage.Backend
 	i *interceptor
@@ -88,7 +88,8 @@ func (c contested) Commit(ctx context.Context, change storage.Commit) (storage.C
 	return done, err
 }
 
-// rival commits what is stored under the key of a change once more; or, where the change creates it, what it is to be.
+// rival makes a conflicting write: it writes the stored value of a key again. If the change creates the key, it writes the value
+// of the change.
 func (c contested) rival(ctx context.Context, change storage.Commit) error {
 	now, err := c.Get(ctx, change.Key, 0)
 	if err != nil {
@@ -97,16 +98,16 @@ func (c contested) rival(ctx context.Context, change storage.Commit) error {
 	first := storage.Commit{Key: change.Key, Expect: now.KV.Revision, Value: slices.Clone(now.KV.Value)}
 	switch {
 	case !now.Found && (change.Delete || change.Expect != 0):
-		return nil // it is gone already
+		return nil // already deleted
 	case !now.Found:
 		first.Value, first.TTL = slices.Clone(change.Value), change.TTL
 	case now.KV.Expiring:
-		// What is left of its own only the backend knows. A delete brings none, and must not leave behind what stays
-		// for ever: then it is an hour, which is what kube-apiserver gives an event.
+		// Only the backend has the rest of the TTL. A delete has no TTL, and the key must not become permanent. Then the TTL is
+		// an hour, as kube-apiserver has it for an event.
 		first.TTL = cmp.Or(change.TTL, time.Hour)
 	}
 	if _, err = c.Backend.Commit(ctx, first); errors.Is(err, storage.ErrConflict) {
-		return nil // somebody else has been quicker, who will do as a rival
+		return nil // another writer was faster, which is a conflict as well
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// What a storage can is what it can below the faults, and what it says is the same.
+// The storage has the optional methods of the storage below, with the same results.
 func TestTheStorageKeepsItsPowers(t *testing.T) {
 	t.Parallel()
 	bare := storage.Opener(func(ctx context.Context) (storage.Backend, error) {
@@ -71,7 +71,7 @@ func keeps[T comparable](t *testing.T, b, below storage.Backend) {
 	}
 }
 
-// What a rival writes lives no longer than what was there, or is to be.
+// The object that a rival writes expires with the TTL of the old or the new object.
 func TestARivalKeepsTheTimeToLive(t *testing.T) {
 	t.Parallel()
 	i := &interceptor{}

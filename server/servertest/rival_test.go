@@ -51,7 +51,7 @@ func TestRivals(t *testing.T) {
 			if tc.code == 409 && a.status(t).Reason != metav1.StatusReasonConflict && a.status(t).Reason != metav1.StatusReasonAlreadyExists {
 				t.Errorf("answered %s", a.body)
 			}
-			// What follows is known to be the last by its name.
+			// The object last marks the end of the events.
 			h.want(201, h.create("last"))
 			h.Inject(servertest.Fault{Match: on("watch"), Events: len(tc.events) + 1})
 			got, _ := eventsOf(t, h.want(200, h.do("GET", boats+"?watch=1&resourceVersion="+version, "")))

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// isClusterScoped reports whether a kind of Kubernetes' own groups is in no namespace, which its Go type does not tell:
-// see https://kubernetes.io/docs/reference/kubernetes-api/. Of other groups it knows nothing.
+// isClusterScoped reports whether a kind of the groups of Kubernetes is cluster-scoped, which its Go type does not show: see
+// https://kubernetes.io/docs/reference/kubernetes-api/. For other groups it returns false.
 func isClusterScoped(gk schema.GroupKind) bool {
 	return slices.Contains(clusterScoped(gk.Group), gk.Kind)
 }

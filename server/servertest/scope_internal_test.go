@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What is in no namespace is said by comments of k8s.io/api alone.
+// Only the comments of k8s.io/api say which kinds are cluster-scoped.
 func TestScopesAreThoseOfKubernetes(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").CombinedOutput()
@@ -54,7 +54,7 @@ func groupIn(t *testing.T, path string) (name string) {
 	return name
 }
 
-// scopesIn says of each type with a list in a file whether the comments above it say that it is in no namespace.
+// scopesIn returns, for each type with a list in a file, whether the comments above it say that it is cluster-scoped.
 func scopesIn(t *testing.T, path string) map[string]bool {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
@@ -62,7 +62,7 @@ func scopesIn(t *testing.T, path string) map[string]bool {
 	}
 	marker := regexp.MustCompile(`(?m)^//\s*\+(genclient:nonNamespaced|k8s:clusterScoped)`)
 	scopes, lists := map[string]bool{}, map[string]bool{}
-	var before token.Pos // the end of the declaration before
+	var before token.Pos // the end of the previous declaration
 	for _, decl := range file.Decls {
 		if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.TYPE {
 			name := gen.Specs[0].(*ast.TypeSpec).Name.Name

@@ -20,46 +20,47 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// Server is a running server and what a client needs to reach it. Its methods may be called concurrently.
+// Server is a running server with the data that a client needs to reach it. Its methods may be called concurrently.
 type Server struct {
 	*server.Server
-	// URL is the server's address: dialled by DialContext, not by the network.
+	// URL is the server's address for connections that DialContext opens. It is not reachable by the network.
 	URL string
-	// CA signed the server's certificate, in PEM; Token is the administrator's.
-	CA    []byte
+	// CA is the certificate in PEM that signed the server's certificate.
+	CA []byte
+	// Token is the bearer token of the administrator.
 	Token string
 
 	listener   *listener
 	intercept  interceptor
 	users      users
-	label      string        // of the goroutines that the server starts
-	closeLimit time.Duration // how long its end may take; set before it can be asked to end
+	label      string        // label of the goroutines that the server starts
+	closeLimit time.Duration // how long Close may take; set before Close can be called
 	close      func() error
 	tls        *tls.Config
-	shared     *http.Transport // of all Clients
+	shared     *http.Transport // transport of all Clients
 
-	mu      sync.Mutex // guards below
-	network string     // the address that Listen opened; "": none
+	mu      sync.Mutex // guards the fields below
+	network string     // the address that Listen opened, or ""
 }
 
-// readyWithin is how long a server may take to be ready, and endsWithin how long its end may take besides the requests
-// that are under way: beyond that something hangs, and the test is better told than left to its own timeout.
+// readyWithin is how long a server may take to become ready. endsWithin is how long its end may take, not counting the requests
+// in flight. A server that takes longer hangs, and these limits report that before the timeout of the test does.
 const readyWithin, endsWithin = 30 * time.Second, 10 * time.Second
 
-// host is in every certificate the fixture makes.
+// host is a name in every certificate that this package makes.
 const host = "localhost"
 
-// New runs a server in memory for a test, which ends with it, and fails if the server is not ready within half a minute,
-// leaves a goroutine behind or ends with an error. Each part adds something to it: a server.Group, [Types], an extension such as
-// builtin.New, or any other extension.
+// New runs a server in memory for a test. The server ends with the test. The test fails if the server is not ready within half a
+// minute, leaves a goroutine behind or ends with an error. Each part adds something to the server: a server.Group, [Types], an
+// extension such as builtin.New, or any other extension.
 func New(t testing.TB, parts ...server.Extension) *Server {
 	t.Helper()
 	return Start(t, server.Options{}, parts...)
 }
 
-// Start is New with options of the test's own. Without Storage its objects are in memory, and without CloseDelay it ends
-// a millisecond after its last request. An Authenticator is asked about those whom the fixture does not know: the
-// administrator, and whom AddUser added.
+// Start is New with options. By default the objects are stored in memory, and CloseDelay is a millisecond. If o.Policy has an
+// Authenticator, it is called first. A request that it does not authenticate may be that of the administrator or of a user added
+// by AddUser.
 func Start(t testing.TB, o server.Options, parts ...server.Extension) *Server {
 	t.Helper()
 	s, err := run(t.Name(), o, parts)
@@ -74,7 +75,7 @@ func Start(t testing.TB, o server.Options, parts ...server.Extension) *Server {
 	return s
 }
 
-// Run is Start for who has no test, such as a TestMain that serves for a whole package. The caller ends it with Close.
+// Run is Start without a test, for example for a TestMain that serves for a whole package. The caller must call Close.
 func Run(o server.Options, parts ...server.Extension) (*Server, error) {
 	s, err := run("Run", o, parts)
 	if err != nil {
@@ -117,7 +118,7 @@ func run(name string, o server.Options, parts []server.Extension) (*Server, erro
 	defer timer.Stop()
 	select {
 	case <-ready:
-		s.closeLimit += cmp.Or(o.Limits.RequestTimeout, time.Minute) // its default
+		s.closeLimit += cmp.Or(o.Limits.RequestTimeout, time.Minute) // the default timeout
 		return s, nil
 	case <-timer.C:
 		return nil, fmt.Errorf("the server is not ready after %s: %w", readyWithin, errors.Join(s.unready(ctx), s.Close()))
@@ -127,8 +128,8 @@ func run(name string, o server.Options, parts []server.Extension) (*Server, erro
 	}
 }
 
-// await waits for the server's end, which is under way, and returns its error; false: it does not end, and the error says
-// what is at work still.
+// await waits for the server's end and returns its error. If the server does not end in time, ended is false and the error lists
+// the remaining goroutines.
 func (s *Server) await(end <-chan error) (ended bool, err error) {
 	timer := time.NewTimer(s.closeLimit)
 	defer timer.Stop()
@@ -141,7 +142,7 @@ func (s *Server) await(end <-chan error) (ended bool, err error) {
 	}
 }
 
-// unready says why the server is not ready.
+// unready returns the reason why the server is not ready.
 func (s *Server) unready(ctx context.Context) error {
 	const moment = time.Second
 	ask, cancel := context.WithTimeout(ctx, moment)
@@ -159,8 +160,8 @@ func (s *Server) unready(ctx context.Context) error {
 	}
 }
 
-// build makes the server with all its parts. Groups are served together, as one may have the hub of a kind of another;
-// what else is installed comes after them, in order.
+// build makes the server with all its parts. Groups are served together, because one may have the hub of a kind of another. The
+// other parts are installed after them, in order.
 func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- struct{}) error {
 	o.Groups = slices.Clone(o.Groups)
 	var others []server.Extension
@@ -172,7 +173,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 		}
 	}
 	if o.Serving.CloseDelay == 0 {
-		o.Serving.CloseDelay = time.Millisecond // for net/http to write what handlers have answered
+		o.Serving.CloseDelay = time.Millisecond // net/http needs it to write the last answers
 	}
 	onReady := o.Serving.Ready
 	o.Serving.Ready = func(url, kubeconfig string) {
@@ -182,9 +183,9 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 		close(ready)
 	}
 	s.intercept.maxBody = o.Limits.MaxBodyBytes
-	var wrong error // what the program's Filters does and may not
+	var wrong error // the error of the program's Filters
 	arrange, trusted := o.Serving.Filters, o.Serving.TrustFilters
-	o.Serving.TrustFilters = true // for those of recordings and faults
+	o.Serving.TrustFilters = true // needed for the filters of recordings and faults
 	o.Serving.Filters = func(list []server.NamedFilter) []server.NamedFilter {
 		switch {
 		case arrange != nil && trusted:
@@ -220,7 +221,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 		return err
 	}
 	creds := s.Credentials()
-	if o.Policy.Authenticator != nil { // which cannot know the fixture's administrator
+	if o.Policy.Authenticator != nil { // which does not accept the administrator of this package
 		s.users.add(creds.Token, authn.User{Name: creds.User, Groups: slices.Clone(creds.Groups)})
 	}
 	for _, p := range others {
@@ -239,24 +240,24 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	return nil
 }
 
-// Install adds an extension, whose goroutines are the server's own.
+// Install adds an extension. Its goroutines count as the server's own.
 func (s *Server) Install(e server.Extension) (err error) {
 	s.labelled(context.Background(), func(context.Context) { err = s.Server.Install(e) })
 	return err
 }
 
-// Close ends the server, whose watches end at once, and waits for it and all its goroutines: for requests under way as long
-// as their timeout, and for the rest some seconds. The error says how it ended otherwise, or which goroutines are left.
-// Every later call returns the same.
+// Close ends the server and waits for it and all its goroutines. Watches end at once. Close waits for requests in flight up to
+// their timeout, and some seconds for the rest. The error is that of the server, or lists the remaining goroutines. Every later
+// call returns the same error.
 func (s *Server) Close() error { return s.close() }
 
-// DialContext opens a connection to the server, whatever address is asked for.
+// DialContext opens a connection to the server. The address is ignored.
 func (s *Server) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	return s.listener.DialContext(ctx, "", "")
 }
 
-// Listen lets the server be reached at a free port of the loopback interface too, until it is closed: by kubectl and
-// other processes. It returns the URL, for which the certificate is valid; a second call returns the same.
+// Listen makes the server reachable at a free port of the loopback interface too, until it is closed, for kubectl and other
+// processes. It returns the URL, for which the certificate is valid; a second call returns the same URL.
 func (s *Server) Listen(ctx context.Context) (url string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,26 +276,26 @@ func (s *Server) Listen(ctx context.Context) (url string, err error) {
 	return s.network, nil
 }
 
-// Transport is a RoundTripper that reaches the server over HTTP/2 and sends no credentials. The caller closes its
-// idle connections. It holds on to the listener alone, so that a transport which outlives its server costs nothing.
+// Transport returns a transport that reaches the server over HTTP/2 and sends no credentials. The caller must close its idle
+// connections. It references only the listener, so a transport that outlives its server holds little memory.
 func (s *Server) Transport() *http.Transport {
 	return &http.Transport{DialContext: s.listener.DialContext, TLSClientConfig: s.tls.Clone(), ForceAttemptHTTP2: true}
 }
 
-// Client is an HTTP client whose requests are the administrator's. All clients of a server share their connections, also
-// those of ClientOf and Anonymous, so that one may ask for a client for each request.
+// Client returns an HTTP client that sends requests as the administrator. All clients of a server share their connections, also
+// those of ClientOf and Anonymous, so a new client for each request is cheap.
 func (s *Server) Client() *http.Client { return s.ClientOf(s.Token) }
 
-// ClientOf is an HTTP client whose requests are those of the user that AddUser gave a token.
+// ClientOf returns an HTTP client that sends requests as the user with this token from AddUser.
 func (s *Server) ClientOf(token string) *http.Client {
 	return &http.Client{Transport: bearer{token, s.shared}}
 }
 
-// Anonymous is an HTTP client without credentials.
+// Anonymous returns an HTTP client without credentials.
 func (s *Server) Anonymous() *http.Client { return &http.Client{Transport: s.shared} }
 
-// Kubeconfig writes a kubeconfig of the administrator into the test's directory and returns its path. Its address is the
-// one that Listen opened; without that it can only be dialled with DialContext.
+// Kubeconfig writes a kubeconfig of the administrator into a temporary directory of the test and returns its path. Its address is
+// the one that Listen opened; without Listen only DialContext can reach it.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	s.mu.Lock()
@@ -307,7 +308,7 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// bearer adds a token to requests.
+// bearer is a transport that adds a token to requests.
 type bearer struct {
 	token string
 	next  *http.Transport
@@ -322,5 +323,5 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections uses.
 func (b bearer) CloseIdleConnections() { b.next.CloseIdleConnections() }

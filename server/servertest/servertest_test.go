@@ -31,7 +31,7 @@ func widgets() server.Group {
 	}}}}
 }
 
-// The whole of a test with a server: make it, and use it.
+// A whole test with a server: create it, and use it.
 func TestAFewLinesAreEnough(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -126,7 +126,7 @@ func TestManyServersInParallel(t *testing.T) {
 	}
 }
 
-// Everything a server can have going on, and a client that reads nothing, end with the server.
+// Everything that may run in a server, and a client that does not read, end with the server.
 func TestNothingIsLeftBehind(t *testing.T) { // not parallel: it counts
 	before := runtime.NumGoroutine()
 	srv := servertest.New(t, widgets())
@@ -149,7 +149,7 @@ func TestNothingIsLeftBehind(t *testing.T) { // not parallel: it counts
 	}
 }
 
-// until waits until something is so; false: that takes so long that it never will be.
+// until waits until is returns true; it returns false after a timeout.
 func until(is func() bool) bool {
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -159,7 +159,7 @@ func until(is func() bool) bool {
 	return true
 }
 
-// recorder is a testing.TB that remembers failures instead of failing.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	errors  []string
@@ -171,7 +171,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 }
 func (r *recorder) Cleanup(f func()) { r.cleanup = append(r.cleanup, f) }
 
-// Who has no test gets what went wrong as errors.
+// Without a test, failures are returned as errors.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	srv, err := servertest.Run(server.Options{}, widgets())
@@ -201,7 +201,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Other processes reach the server by the network.
+// Other processes reach the server over the network.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -256,13 +256,13 @@ func TestUsers(t *testing.T) {
 		a := askBy(t, c.client, "GET", srv.URL+path, "").want(c.code)
 		if name == "nobody much" {
 			a.want(403, `User "bob"`)
-			for _, path := range []string{"/apis", "/apis/example.com/v1", "/openapi/v3", "/version"} { // or kubectl could not begin
+			for _, path := range []string{"/apis", "/apis/example.com/v1", "/openapi/v3", "/version"} { // kubectl needs them
 				askBy(t, c.client, "GET", srv.URL+path, "").want(200)
 			}
 		}
 		c.client.CloseIdleConnections()
 	}
-	// A program's own users stay, and so does the fixture's administrator.
+	// The program's users and the administrator of this package are both authenticated.
 	own := authn.BearerToken(authn.StaticTokens(map[string]authn.User{"carol's": {Name: "carol"}}))
 	srv = servertest.Start(t, server.Options{Policy: server.Policy{Authenticator: own}, Groups: []server.Group{widgets()}})
 	ask(t, srv, "GET", path, "").want(200)
@@ -273,7 +273,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// A client for each request is no connection for each request.
+// A new client for each request does not need a new connection for each request.
 func TestClientsShareTheirConnections(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -325,7 +325,7 @@ func TestALeakFailsTheTest(t *testing.T) {
 	defer close(release)
 	srv := servertest.Start(r, server.Options{})
 	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
-		h.Go(func(context.Context) { go func() { <-release }() }) // a goroutine without a wait
+		h.Go(func(context.Context) { go func() { <-release }() }) // a goroutine that nothing waits for
 		return nil
 	}))
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"unicode"
 )
 
-// shower writes requests so that two runs of a test write the same.
+// shower writes requests in a form that does not differ between two runs of a test.
 type shower struct {
 	options *GoldenOptions
-	names   *regexp.Regexp // that were generated; nil: none
+	names   *regexp.Regexp // generated names; nil if there are none
 }
 
 func (s *shower) paragraph(r *Request) paragraph {
@@ -42,7 +42,7 @@ func (s *shower) paragraph(r *Request) paragraph {
 	return paragraph{request: out.String(), answers: answer, last: answer}
 }
 
-// title is such as "create widgets.example.com/v1 default/first".
+// title returns the first line of a request, such as "create widgets.example.com/v1 default/first".
 func (s *shower) title(r *Request, body any) string {
 	verb := r.Verb
 	if r.IsApply() {
@@ -68,7 +68,7 @@ func (s *shower) title(r *Request, body any) string {
 	return strings.TrimRight(verb+" "+path.Join(resource, r.Version, r.Subresource)+" "+plain(s.shorten(where)), " ")
 }
 
-// answerOf is the code. When a watch ends depends on much, so that it is not shown.
+// answerOf returns the code of the answer. The end of a watch is not shown, because it depends on timing.
 func answerOf(r *Request) string {
 	switch {
 	case r.Code == 0 && r.Ended:
@@ -81,7 +81,7 @@ func answerOf(r *Request) string {
 	return strconv.Itoa(r.Code)
 }
 
-// parameter is the value of a query parameter. A resourceVersion of 0 means something of its own.
+// parameter returns the value of a query parameter. A resourceVersion of 0 is kept, because it has a special meaning.
 func (s *shower) parameter(key, value string) string {
 	switch {
 	case key == "resourceVersion" && value != "" && value != "0":
@@ -94,11 +94,11 @@ func (s *shower) parameter(key, value string) string {
 	return s.shorten(value)
 }
 
-// value replaces what differs in each run. key is that of the value in its object.
+// value replaces values that differ in each run. key is the key of the value in its object.
 func (s *shower) value(v any, key string) any {
 	switch v := v.(type) {
 	case map[string]any:
-		at, _ := v["path"].(string) // of an operation of a JSON patch
+		at, _ := v["path"].(string) // the path of an operation of a JSON patch
 		for k, field := range v {
 			of := k
 			if k == "value" {
@@ -108,7 +108,7 @@ func (s *shower) value(v any, key string) any {
 		}
 	case []any:
 		if key == "managedFields" && len(v) > 0 {
-			return "<managedFields>" // the server's own, sent back
+			return "<managedFields>" // the client sent the server's own back
 		}
 		for i, item := range v {
 			v[i] = s.value(item, key)
@@ -146,7 +146,7 @@ func isTime(v string) bool {
 	return err == nil
 }
 
-// isUUID reports whether v is in the form of RFC 9562, section 4.
+// isUUID reports whether v has the form of RFC 9562, section 4.
 func isUUID(v string) bool {
 	if len(v) != len("00000000-0000-0000-0000-000000000000") {
 		return false
@@ -166,7 +166,7 @@ func isUUID(v string) bool {
 	return true
 }
 
-// readBody reads JSON, numbers as they are written.
+// readBody decodes JSON and keeps numbers as they are written.
 func readBody(text json.RawMessage) any {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -177,19 +177,19 @@ func readBody(text json.RawMessage) any {
 	return out
 }
 
-// indented is a value as JSON, two blanks to the right.
+// indented returns a value as JSON, indented by two more spaces.
 func indented(v any) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("  ", "  ")
-	if err := e.Encode(v); err != nil { // what was read from JSON
+	if err := e.Encode(v); err != nil { // cannot happen: the value was decoded from JSON
 		return fmt.Sprintf("  %v\n", err)
 	}
 	return "  " + out.String()
 }
 
-// plain quotes text that would not be one word of a line.
+// plain quotes a text that is not a single word.
 func plain(text string) string {
 	if strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return strconv.Quote(text)

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// A server that is never ready says why, instead of waiting for ever.
+// If a server never gets ready, New returns an error with the reason.
 func TestNotReady(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -39,7 +39,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// What does not return keeps neither Close nor a New that fails for ever, and is named.
+// If a function does not return, Close and a failing New return nevertheless, with an error that names the function.
 func TestWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -82,7 +82,7 @@ func TestWhatDoesNotEnd(t *testing.T) {
 //go:noinline
 func hang(release <-chan struct{}) { <-release }
 
-// A server that runs is not run again.
+// A running server cannot be run again.
 func TestServesOnce(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())

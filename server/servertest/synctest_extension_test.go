@@ -29,7 +29,7 @@ func TestEventsInABubble(t *testing.T) {
 	})
 }
 
-// Once the server is at rest its controllers have done what there was to do.
+// When the server is idle, its controllers have done all work.
 func TestControllersInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, builtin.New(builtin.Options{}), widgets())

@@ -23,26 +23,26 @@ import (
 
 const widgetsOfA = "/apis/example.com/v1/namespaces/a/widgets"
 
-// inBubble runs a test in which hours pass at once, beside others.
+// inBubble runs a parallel test in a bubble.
 func inBubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, f)
 }
 
-// heard is a watch and what it brought.
+// heard is a watch with its events.
 type heard struct {
 	began time.Time
 
 	done  chan struct{} // closed when the watch has ended
-	ended time.Duration // since it began; with err, written before done is closed
+	ended time.Duration // duration of the watch; with err, written before done is closed
 	err   error         // how it ended
 
 	mu     sync.Mutex // guards events
 	events []event
 }
 
-// event is one of a watch, and how long after its beginning it came.
+// event is an event of a watch, with the time since the beginning of the watch.
 type event struct {
 	after      time.Duration
 	kind, name string
@@ -52,7 +52,7 @@ func (e event) String() string {
 	return strings.TrimSpace(fmt.Sprint(e.after, " ", e.kind, " ", e.name))
 }
 
-// hear watches until the watch ends, which it does with the server at the latest.
+// hear watches until the watch ends, at the latest with the server.
 func hear(t *testing.T, srv *servertest.Server, path string) *heard {
 	t.Helper()
 	h := &heard{began: time.Now(), done: make(chan struct{})}
@@ -92,7 +92,7 @@ func hear(t *testing.T, srv *servertest.Server, path string) *heard {
 	return h
 }
 
-// all are the events until now: when the server is at rest, all there are.
+// all returns the events so far: all events if the server is idle.
 func (h *heard) all() []event {
 	synctest.Wait()
 	h.mu.Lock()
@@ -114,7 +114,7 @@ func (h *heard) end() time.Duration {
 	return h.ended
 }
 
-// metaOf is the metadata of the object in an answer.
+// metaOf returns the metadata of the object in an answer.
 func metaOf(t *testing.T, a answer) metav1.ObjectMeta {
 	t.Helper()
 	var obj metav1.PartialObjectMetadata
@@ -138,7 +138,7 @@ func TestABubbleIsAWholeServer(t *testing.T) {
 		ask(t, srv, "GET", widgetsOfA, "").want(200, `"size":3`)
 		ask(t, srv, "DELETE", widgetsOfA+"/w", "").want(200)
 		watch.want(t, "0s ADDED w", "1m0s MODIFIED w", "2m0s DELETED w")
-		// Being at rest takes no time, and a server at rest lets time pass.
+		// Waiting until a server is idle takes no time, and time passes when the server is idle.
 		if now := time.Now().UTC().Format(time.TimeOnly); now != "01:32:00" {
 			t.Errorf("it is %s, want 01:32:00", now)
 		}
@@ -150,7 +150,7 @@ func TestWatchesInABubbleEndAtTheirTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		least       time.Duration // server.Limits.MinWatchTimeout
 		query       string
-		after, less time.Duration // less 0: exactly after
+		after, less time.Duration // if less is 0, exactly after
 	}{
 		"by default":     {0, "", 30 * time.Minute, time.Hour},
 		"as it is set":   {2 * time.Hour, "", 2 * time.Hour, 4 * time.Hour},
@@ -172,7 +172,7 @@ func TestWatchesInABubbleEndAtTheirTime(t *testing.T) {
 	}
 }
 
-// A watch that wants bookmarks has one about each minute, and one before its end.
+// A watch with bookmarks has one about each minute, and one before its end.
 func TestBookmarksInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets())
@@ -194,14 +194,14 @@ func TestBookmarksInABubble(t *testing.T) {
 	})
 }
 
-// A watch can go on from what it saw last for as long as server.Limits.CacheWindow.
+// A watch can resume at its last event within server.Limits.CacheWindow.
 func TestTheCacheWindowInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets())
 		create := func(name string) string {
 			return metaOf(t, ask(t, srv, "POST", widgetsOfA, `{"metadata":{"name":"`+name+`"}}`).want(201)).ResourceVersion
 		}
-		hear(t, srv, widgetsOfA+"?watch=1") // the cache is in use
+		hear(t, srv, widgetsOfA+"?watch=1") // uses the cache
 		from := create("a")
 		create("b")
 		resume := widgetsOfA + "?watch=1&resourceVersion=" + from
@@ -214,7 +214,7 @@ func TestTheCacheWindowInABubble(t *testing.T) {
 	})
 }
 
-// An object of a kind with a TTL goes that long after it was written last.
+// An object of a kind with a TTL is deleted when the TTL has passed since its last write.
 func TestATTLInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, server.Group{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
@@ -239,7 +239,7 @@ func TestATTLInABubble(t *testing.T) {
 	})
 }
 
-// A request ends at its timeout, the server's or its own, and then the server waits for nobody.
+// A request ends at its timeout, the server's or its own, and after that the server does not wait for it.
 func TestRequestsInABubbleEndAtTheirTime(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]time.Duration{"": time.Hour, "?timeout=90s": 90 * time.Second} {
@@ -257,7 +257,7 @@ func TestRequestsInABubbleEndAtTheirTime(t *testing.T) {
 	}
 }
 
-// A server that is closed lets requests finish, ends watches at once, and waits for its work.
+// A server that is closed waits for requests, ends watches at once, and waits for its goroutines.
 func TestTheEndInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets(), server.ExtensionFunc(func(h *server.Host) error {
@@ -289,8 +289,8 @@ func TestTheEndInABubble(t *testing.T) {
 	})
 }
 
-// A server does not wait for clients that no longer read to take its goodbye: net/http says it with a lock held, and who
-// waits for a lock keeps time from passing.
+// A server does not wait until clients that do not read have received its GOAWAY. net/http writes it with a lock held, and a
+// goroutine that waits for a lock stops the time of a bubble.
 func TestClientsThatDoNotReadDoNotDelayTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets())
@@ -318,7 +318,7 @@ func TestClientsThatDoNotReadDoNotDelayTheEnd(t *testing.T) {
 	})
 }
 
-// What a server leaves behind is told in a bubble too, where waiting for it takes no time.
+// Goroutines that a server leaves behind are reported in a bubble too, where waiting for them takes no time.
 func TestALeakInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -336,7 +336,7 @@ func TestALeakInABubble(t *testing.T) {
 	})
 }
 
-// Bubbles, and servers outside of any, do not meet in what a process has only once, such as the pools of net/http.
+// Bubbles, and servers outside of bubbles, do not interfere by state of the process, such as the pools of net/http.
 func TestBubblesSideBySide(t *testing.T) {
 	t.Parallel()
 	for i := range 40 {

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// record is the filter of recordings.
+// record is the filter for recordings.
 func (i *interceptor) record(now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler) {
 	e := &entry{limit: i.bodyLimit(), query: r.URL.RawQuery}
 	for _, rec := range now.recordings {
@@ -38,14 +38,14 @@ func (i *interceptor) record(now *interception, w http.ResponseWriter, r *http.R
 		r.Body = tape{r.Body, e}
 	}
 	returned := false
-	defer func() { // a panic goes on
+	defer func() { // deferred, because a panic goes on
 		e.end(returned && !errors.Is(ctx.Err(), context.Canceled))
 	}()
 	next.ServeHTTP(e.writer(w), r)
 	returned = true
 }
 
-// bodyLimit is how much of a body is kept: no handler of an API reads more.
+// bodyLimit returns the maximum size of a recorded body. No handler of an API reads more.
 func (i *interceptor) bodyLimit() int {
 	if i.maxBody > 0 {
 		return int(i.maxBody)
@@ -53,7 +53,7 @@ func (i *interceptor) bodyLimit() int {
 	return 3 << 20
 }
 
-// tell tells the recordings that the request is answered, or over.
+// tell wakes the recordings when the request is answered or has ended.
 func (e *entry) tell() {
 	for _, rec := range e.recordings {
 		rec.answered()
@@ -61,7 +61,7 @@ func (e *entry) tell() {
 }
 
 func (e *entry) answered(code int) {
-	if code < http.StatusOK && code != http.StatusSwitchingProtocols { // another is to follow
+	if code < http.StatusOK && code != http.StatusSwitchingProtocols { // a final header will follow
 		return
 	}
 	first := false
@@ -78,14 +78,14 @@ func (e *entry) answered(code int) {
 func (e *entry) end(completed bool) {
 	e.change(func(req *Request) {
 		if completed && req.Code == 0 {
-			req.Code = http.StatusOK // what net/http answers for a handler that writes nothing
+			req.Code = http.StatusOK // the code of net/http for a handler that writes nothing
 		}
 		req.Ended, req.Completed = true, completed
 	})
 	e.tell()
 }
 
-// tape keeps what is read of a body.
+// tape is a reader that keeps the bytes that are read from a body.
 type tape struct {
 	io.ReadCloser
 	e *entry
@@ -102,7 +102,7 @@ func (t tape) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// writer makes a ResponseWriter that notes the code of the answer.
+// writer returns a ResponseWriter that records the code of the answer.
 func (e *entry) writer(w http.ResponseWriter) http.ResponseWriter {
 	n := noting{w, e}
 	if h, ok := w.(http.Hijacker); ok {
@@ -116,7 +116,7 @@ type noting struct {
 	e *entry
 }
 
-// WriteHeader implements http.ResponseWriter. The code is noted before the client can see it.
+// WriteHeader implements http.ResponseWriter. It records the code before the client can see it.
 func (n noting) WriteHeader(code int) {
 	n.e.answered(code)
 	n.ResponseWriter.WriteHeader(code)
@@ -129,7 +129,7 @@ func (n noting) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (n noting) Flush() { _ = n.FlushError() } // http.Flusher has no way to say it
+func (n noting) Flush() { _ = n.FlushError() } // http.Flusher cannot return an error
 
 // FlushError is Flush for http.ResponseController.
 func (n noting) FlushError() error {
@@ -140,7 +140,7 @@ func (n noting) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (n noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// notingHijacker is a noting whose connection can be taken over.
+// notingHijacker is a noting whose connection can be hijacked.
 type notingHijacker struct {
 	noting
 	hijacker http.Hijacker

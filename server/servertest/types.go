@@ -20,36 +20,36 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Types is an extension that serves the kinds of Go types which a client's scheme knows, such as those of an operator's
-// api package and of k8s.io/api:
+// Types is an extension that serves the kinds of a client's scheme, such as those of an operator's api package and of k8s.io/api:
 //
 //	srv := servertest.New(t, servertest.Types{AddToScheme: cachev1.AddToScheme}, servertest.Types{AddToScheme: appsv1.AddToScheme})
 //
-// A kind is served if the scheme has its list type too, with every verb, under the plural that apimachinery gives it, and
-// with /status if its type has a status. The Items of its list must be a slice of its type. The scheme's defaulting
-// functions run, and so do struct tags (package constraint of runtime); beyond that objects are taken as they are: what
-// kube-apiserver's own code adds to those of k8s.io/api, its defaults and validation, is in no client's scheme.
+// A kind is served if the scheme has its list type too. It has every verb, the plural that apimachinery derives from the kind,
+// and /status if its type has a status. The Items of its list must be a slice of its type. The scheme's defaulting functions are
+// called, and struct tags are applied (package constraint of runtime). There is no other validation. In particular, a client's
+// scheme does not have the defaults and the validation that kube-apiserver's own code adds to the types of k8s.io/api.
 //
-// Of a kind with several versions those are served that the scheme can convert, by functions in both directions
-// (AddConversionFunc): the ConvertTo and ConvertFrom of controller-runtime are not looked at. Where it cannot, as for the
-// types of k8s.io/api, only the first version in the order of Kubernetes is served: v2, v1, v1beta1.
+// If a kind has several versions, those are served that the scheme can convert by functions in both directions
+// (AddConversionFunc). The methods ConvertTo and ConvertFrom of controller-runtime are not used. If the scheme has no such
+// functions, as for the types of k8s.io/api, only the first version in the order of Kubernetes is served: v2, v1, v1beta1.
 //
-// A kind that a part before this one serves is left to that, in all its versions; if none of them is in the scheme, that
-// is an error.
+// A kind that an earlier part serves is left out, in all its versions. If none of its served versions is in the scheme, that is
+// an error.
 type Types struct {
-	// AddToScheme brings the kinds; or they are those of Scheme, which must not be changed any more. Set one of the two.
+	// AddToScheme registers the kinds. Set either AddToScheme or Scheme.
 	AddToScheme func(*apiruntime.Scheme) error
-	Scheme      *apiruntime.Scheme
+	// Scheme has the kinds. It must not be changed any more.
+	Scheme *apiruntime.Scheme
 
-	// ClusterScoped names kinds that are in no namespace. Those of Kubernetes' own groups are known.
+	// ClusterScoped has the cluster-scoped kinds. Those of the groups of Kubernetes are known and need not be listed.
 	ClusterScoped []string
-	// NoStatus names kinds whose status is an ordinary field.
+	// NoStatus has the kinds whose status is an ordinary field.
 	NoStatus []string
-	// Plurals names, by kind, resources whose plural is another than apimachinery's guess.
+	// Plurals has, by kind, the resources whose plural is not the one that apimachinery derives.
 	Plurals map[string]string
-	// Scales says which kinds have /scale, and where its fields are.
+	// Scales has the kinds with /scale, and the paths of its fields.
 	Scales map[string]registry.Scale
-	// Without names kinds that are not to be served.
+	// Without has the kinds that are not served.
 	Without []string
 }
 
@@ -92,7 +92,7 @@ func (t Types) install(h *server.Host) error {
 	return h.Serve(groups...)
 }
 
-// leftToServe returns the kinds that are wanted and not served yet, each with its versions, by name.
+// leftToServe returns the kinds to serve that are not served yet, each with its versions, sorted by name.
 func (t Types) leftToServe(found map[schema.GroupKind][]schema.GroupVersionKind, served []catalogue.Kind) ([][]schema.GroupVersionKind, error) {
 	taken := map[schema.GroupKind][]schema.GroupVersionKind{}
 	for _, k := range served {
@@ -132,7 +132,7 @@ func (t Types) scheme() (*apiruntime.Scheme, error) {
 	return src, nil
 }
 
-// check refuses options that name kinds which there are not: they would be misspelt.
+// check returns an error if the options name a kind that does not exist, because it must be misspelt.
 func (t Types) check(found map[schema.GroupKind][]schema.GroupVersionKind) error {
 	if len(found) == 0 {
 		return errors.New("the scheme has no kind with a list type; does its SchemeBuilder register any?")
@@ -168,7 +168,7 @@ func kindsOf(src *apiruntime.Scheme) map[schema.GroupKind][]schema.GroupVersionK
 			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
 		})
 		met := map[reflect.Type]bool{}
-		found[gk] = slices.DeleteFunc(versions, func(gvk schema.GroupVersionKind) bool { // nothing converts a type to itself
+		found[gk] = slices.DeleteFunc(versions, func(gvk schema.GroupVersionKind) bool { // no function converts a type to itself
 			again := met[types[gvk]]
 			met[types[gvk]] = true
 			return again
@@ -181,7 +181,7 @@ func listOf(gvk schema.GroupVersionKind) schema.GroupVersionKind {
 	return gvk.GroupVersion().WithKind(gvk.Kind + "List")
 }
 
-// checkLists refuses kinds whose lists have Items of another type, such as pointers: they cannot be served.
+// checkLists returns an error for kinds whose lists have Items of another type, such as pointers. They cannot be served.
 func checkLists(src *apiruntime.Scheme, kinds []schema.GroupVersionKind) error {
 	var odd []string
 	types := src.AllKnownTypes()
@@ -197,8 +197,8 @@ func checkLists(src *apiruntime.Scheme, kinds []schema.GroupVersionKind) error {
 	return nil
 }
 
-// importKind registers the versions of a kind, unless the program has, and returns those that can be served: the hub, and
-// what converts to it.
+// importKind registers the versions of a kind, unless the program has registered them, and returns those that can be served: the
+// hub and the versions that convert to it.
 func importKind(s *runtime.Scheme, src *apiruntime.Scheme, versions []schema.GroupVersionKind) ([]*runtime.Kind, error) {
 	if slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool { return s.Lookup(gvk) != nil }) {
 		return slices.DeleteFunc(s.Versions(versions[0].GroupKind()), func(k *runtime.Kind) bool {
@@ -228,12 +228,12 @@ func (t Types) resource(k *runtime.Kind) server.Resource {
 	return server.ImportedKind(k, o)
 }
 
-// Untyped returns kinds without Go types, in one version: every field of their objects is kept. apiVersion is as in an
-// object, "example.com/v1". They are namespaced and have /status; for others see server.Kind, which this calls.
+// Untyped returns a group of kinds without Go types, in one version. Every field of their objects is kept. apiVersion has the
+// form of that of an object, "example.com/v1". The kinds are namespaced and have /status; for others call server.Kind directly.
 func Untyped(apiVersion string, kinds ...string) server.Group {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
-		gv.Version = apiVersion // is refused, and named
+		gv.Version = apiVersion // server.New refuses it and names it
 	}
 	v := server.Version{Name: gv.Version}
 	for _, kind := range kinds {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// addAll is an AddToScheme of several packages.
+// addAll is an AddToScheme for several packages.
 func addAll(s *apiruntime.Scheme) error {
 	b := apiruntime.NewSchemeBuilder(corev1.AddToScheme, appsv1beta1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme)
 	return b.AddToScheme(s)
@@ -30,17 +30,17 @@ func addAll(s *apiruntime.Scheme) error {
 func TestTypesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, builtin.New(builtin.Options{}), servertest.Types{AddToScheme: addAll})
-	// Not only what is new: the kinds of the extension are its own.
+	// The kinds of the extension are served by it, and not by Types.
 	ask(t, srv, "POST", "/api/v1/namespaces/missing/pods", `{"metadata":{"name":"p"}}`).want(404, `namespaces "missing" not found`)
 	ask(t, srv, "POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]},"status":{"phase":"Running"}}`).want(201, `"image":"i"`).not("Running")
 	ask(t, srv, "PUT", "/api/v1/namespaces/default/pods/p/status", `{"metadata":{"name":"p"},"status":{"phase":"Running"}}`).want(200, "Running")
 	ask(t, srv, "POST", "/api/v1/nodes", `{"metadata":{"name":"n"}}`).want(201)
 	ask(t, srv, "GET", "/apis/apps/v1/deployments", "").want(200, `"kind":"DeploymentList"`)
-	// Nothing can make the one of the other.
+	// The scheme cannot convert between these versions.
 	ask(t, srv, "GET", "/apis/apps/v1beta1/deployments", "").want(404)
 	ask(t, srv, "GET", "/apis/autoscaling/v2/horizontalpodautoscalers", "").want(200)
 	ask(t, srv, "GET", "/apis/autoscaling/v1/horizontalpodautoscalers", "").want(404)
-	// No list of these, and so no resource.
+	// The scheme has no list of these, so they are not served.
 	ask(t, srv, "POST", "/api/v1/namespaces/default/bindings", `{}`).want(404)
 	// Lists merge as in Kubernetes.
 	const apply = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"ports":[{"port":`
@@ -50,7 +50,7 @@ func TestTypesOfKubernetes(t *testing.T) {
 	}
 }
 
-// Fleet and FleetList are what an operator's api package has.
+// Fleet and FleetList are types as in an operator's api package.
 type Fleet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -99,7 +99,7 @@ func TestTypesOfAnOperator(t *testing.T) {
 	ask(t, srv, "GET", "/apis/sea.example.com/v1/namespaces/a/fleets/f/status", "").want(404)
 }
 
-// FleetRefs is a list as some generators write it.
+// FleetRefs is a list in the form of some generators.
 type FleetRefs struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -108,8 +108,8 @@ type FleetRefs struct {
 
 func (l *FleetRefs) DeepCopyObject() keelson.Object { return keelson.DeepCopy(l) }
 
-// What cannot be served is told, unless it is left out; of what cannot be told apart the first version is served, and what
-// is no kind is passed over.
+// A kind that cannot be served is an error, unless it is in Without. If versions cannot be converted the first one is served.
+// Types that are not kinds are ignored.
 func TestTypesOfOddSchemes(t *testing.T) {
 	t.Parallel()
 	gv := schema.GroupVersion{Group: "sea.example.com", Version: "v1beta1"}
@@ -134,7 +134,8 @@ func TestTypesOfOddSchemes(t *testing.T) {
 	ask(t, srv, "GET", "/apis/sea.example.com/v1beta1/fleets", "").want(404)
 }
 
-// Whoever serves a kind first serves it: twice the same scheme is no mistake, and a program's own scheme is left alone.
+// The first part that has a kind serves it. Two parts with the same scheme are no mistake, and a program's own scheme is not
+// changed.
 func TestTypesAreServedOnce(t *testing.T) {
 	t.Parallel()
 	scheme := keelson.NewScheme()
@@ -149,7 +150,7 @@ func TestTypesAreServedOnce(t *testing.T) {
 	ask(t, srv, "GET", "/apis/sea.example.com/v1/fleets", "").want(200)
 }
 
-// Versions of one kind that come in two parts cannot be joined any more, and are not passed over in silence.
+// Versions of one kind in two parts cannot be combined, which is an error.
 func TestTypesInPartsRefused(t *testing.T) {
 	t.Parallel()
 	srv, err := servertest.Run(server.Options{}, servertest.Types{AddToScheme: appsv1.AddToScheme}, servertest.Types{AddToScheme: appsv1beta1.AddToScheme})

@@ -9,21 +9,20 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// users are an authn.Authenticator: whom the server knows, and, of requests of nobody that it knows, those that AddUser added and
-// the administrator.
+// users is an authenticator that first calls the server's authenticator. If that does not authenticate a request, it accepts the
+// users of AddUser and the administrator.
 type users struct {
 	known authn.Authenticator // set before the server serves
 
-	mu      sync.Mutex // guards below
+	mu      sync.Mutex // guards the fields below
 	byToken map[string]authn.User
-	added   authn.Authenticator // nil: nobody
+	added   authn.Authenticator // nil if there are no users
 }
 
-// AddUser makes somebody else known to the server and returns the bearer token that stands for that user. What the user
-// may do is the authorizer's to say: without server.Policy.Authorizer, all if it is in the group system:masters, and
-// otherwise hardly more than to discover what there is. Authenticators of extensions are asked before, and
-// server.Policy.WrapAuthenticator is given an authenticator that knows these users, too. A user without a name is told as
-// a [Fault] is that makes no sense.
+// AddUser adds a user to the server and returns the user's bearer token. The authorizer decides what the user may do. Without
+// server.Policy.Authorizer a member of the group system:masters may do everything, and others little more than discovery.
+// Authenticators of extensions are called first, and the authenticator that server.Policy.WrapAuthenticator receives accepts
+// these users, too. A user without a name is reported like a mistaken [Fault].
 func (s *Server) AddUser(u authn.User) (token string) {
 	if u.Name == "" {
 		s.intercept.mistaken("AddUser", errors.New("a user needs a name, by which the authorizer and refusals know it"))
@@ -60,7 +59,7 @@ func (u *users) Authenticate(r *http.Request) (*authn.Response, error) {
 	return who, err
 }
 
-// identified tells recordings who makes a request, which those that are refused show too.
+// identified is an authenticator that passes the user to recordings, so that they show the user of refused requests too.
 type identified struct{ of authn.Authenticator }
 
 // Authenticate implements authn.Authenticator.

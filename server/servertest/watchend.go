@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// serveWatch lets a watch begin, and ends it as the fault says.
+// serveWatch serves a watch, and ends it as the fault requires.
 func (f *injected) serveWatch(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -24,7 +24,7 @@ func (f *injected) serveWatch(w http.ResponseWriter, r *http.Request, next http.
 	defer out.stop()
 	inner := r.WithContext(ctx)
 	inner.Header = r.Header.Clone()
-	inner.Header.Del("Accept-Encoding") // events are counted as they are written
+	inner.Header.Del("Accept-Encoding") // compressed events could not be counted
 	next.ServeHTTP(out, inner)
 	if !out.over.Load() || r.Context().Err() != nil { // it ended by itself
 		return
@@ -39,8 +39,8 @@ func (f *injected) serveWatch(w http.ResponseWriter, r *http.Request, next http.
 	}
 }
 
-// expiredWatch is what a watch is told whose resourceVersion is too old: by the cache of kube-apiserver, which does not
-// reach back to it, or of one under way by etcd, whose history was compacted.
+// expiredWatch returns the error for a watch whose resourceVersion is too old. For a new watch it is that of kube-apiserver's
+// cache, which does not reach back so far. For a watch in progress it is that of etcd after a compaction.
 func (f *injected) expiredWatch(q url.Values) error {
 	if f.cuts() {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
@@ -49,7 +49,7 @@ func (f *injected) expiredWatch(q url.Values) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, from+1))
 }
 
-// writeErrorEvent ends a watch with an ERROR event. Its client may be gone, which is all the same.
+// writeErrorEvent ends a watch with an ERROR event. It ignores errors, because the client may be gone.
 func writeErrorEvent(w http.ResponseWriter, err error) {
 	var known apierrors.APIStatus
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
@@ -57,21 +57,21 @@ func writeErrorEvent(w http.ResponseWriter, err error) {
 		status = known.Status()
 	}
 	status.Kind, status.APIVersion = "Status", "v1"
-	text, _ := json.Marshal(&status) // a Status always has a JSON form
+	text, _ := json.Marshal(&status) // a Status can always be encoded
 	_, _ = w.Write(slices.Concat([]byte(`{"type":"ERROR","object":`), text, []byte("}\n")))
 	_ = http.NewResponseController(w).Flush()
 }
 
-// ending is where a watch writes that is going to end. A watch is JSON, an event a line. Its handler uses it in one
-// goroutine; the timer only ends the context, by which a watch ends as at its timeout.
+// ending is the ResponseWriter of a watch that will be ended. The watch is JSON with one event per line. Its handler uses it in
+// one goroutine. The timer only cancels the context, which ends the watch as its timeout would.
 type ending struct {
 	http.ResponseWriter
 	cancel context.CancelFunc
-	counts bool // the watch ends after left events more
+	counts bool // the watch ends after left more events
 	left   int
-	lasts  time.Duration // if > 0 the watch ends that long after it began
+	lasts  time.Duration // if positive, the watch ends this long after it began
 	timer  *time.Timer
-	begun  bool // as a watch: with 200
+	begun  bool // the watch was answered with 200
 	over   atomic.Bool
 }
 
@@ -86,7 +86,7 @@ func (e *ending) WriteHeader(code int) {
 	e.ResponseWriter.WriteHeader(code)
 }
 
-// end has the handler end the watch.
+// end makes the handler end the watch.
 func (e *ending) end() {
 	e.over.Store(true)
 	e.cancel()
@@ -98,7 +98,7 @@ func (e *ending) stop() {
 	}
 }
 
-// Write implements http.ResponseWriter. Events beyond the last are dropped.
+// Write implements http.ResponseWriter. It drops events after the last one.
 func (e *ending) Write(p []byte) (int, error) {
 	if !e.begun || !e.counts {
 		return e.ResponseWriter.Write(p)
@@ -107,7 +107,7 @@ func (e *ending) Write(p []byte) (int, error) {
 	for n < len(p) && e.left > 0 {
 		line := bytes.IndexByte(p[n:], '\n')
 		if line < 0 {
-			n = len(p) // the rest of the event is still to come
+			n = len(p) // the rest of the event follows
 			break
 		}
 		n += line + 1
@@ -122,10 +122,10 @@ func (e *ending) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (e *ending) Flush() { _ = e.FlushError() } // http.Flusher has no way to say it
+func (e *ending) Flush() { _ = e.FlushError() } // http.Flusher cannot return an error
 
-// FlushError is Flush for http.ResponseController. After the last event it ends the watch, at the latest here: events are
-// flushed as soon as they are written, and so is the beginning of the watch.
+// FlushError is Flush for http.ResponseController. After the last event it ends the watch. Events, and the beginning of the
+// watch, are flushed as soon as they are written, so it is called in time.
 func (e *ending) FlushError() error {
 	err := http.NewResponseController(e.ResponseWriter).Flush()
 	if e.begun && e.counts && e.left == 0 {

@@ -17,7 +17,7 @@ func TestEndsOfWatches(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault   servertest.Fault
-		query   string // VERSION is that of the first of three boats
+		query   string // VERSION is replaced by the version of the first of three boats
 		events  []string
 		message string // of the last event
 		dropped bool
@@ -86,7 +86,7 @@ func TestExpiredLists(t *testing.T) {
 	if s.Reason != metav1.StatusReasonExpired || !strings.HasPrefix(s.Message, "The provided continue parameter is too old") || s.Continue == "" {
 		t.Fatalf("answered %+v", s)
 	}
-	// The token goes on, at the latest state, where the list was.
+	// With the token, the list continues at the same place in the latest state.
 	rest := h.want(200, h.do("GET", boats+"?continue="+s.Continue, ""))
 	if strings.Contains(rest.body, `"name":"a"`) || !strings.Contains(rest.body, `"name":"b"`) || !strings.Contains(rest.body, `"name":"c"`) {
 		t.Errorf("the rest is %s", rest.body)

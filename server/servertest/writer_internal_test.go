@@ -21,7 +21,7 @@ func (w *poweredWriter) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// What a handler finds in the ResponseWriter of a server it finds in those of recordings and of faults too.
+// The ResponseWriters of recordings and faults have the optional methods of the server's ResponseWriter.
 func TestWritersKeepTheirPowers(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(http.ResponseWriter) http.ResponseWriter{

@@ -17,43 +17,43 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// applyFlowControl turns API priority and fairness on, with the flow schemas and priority levels that every
-// kube-apiserver makes at its first start: the user of the bench is in global-default. A program beside a cluster
-// would have informers on the objects there; these have the same objects without one.
+// applyFlowControl enables API priority and fairness, with the flow schemas and priority levels that every kube-apiserver creates
+// at its first start. The user of the bench is in global-default. A program in a cluster would have informers for the objects
+// there; here the informers have the same objects without a cluster.
 func applyFlowControl(config *genericapiserver.Config) (informers.SharedInformerFactory, error) {
 	client, err := kubernetes.NewForConfig(config.LoopbackClientConfig)
 	if err != nil {
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	// An informer that a factory has for a type is the one that it gives to all who ask for it later.
+	// A factory returns the informer that it has for a type to all later callers.
 	factory.InformerFor(&flowcontrolv1.FlowSchema{}, informer(&flowcontrolv1.FlowSchema{}, flowSchemas()))
 	factory.InformerFor(&flowcontrolv1.PriorityLevelConfiguration{}, informer(&flowcontrolv1.PriorityLevelConfiguration{}, priorityLevels()))
 	config.FlowControl = flowcontrol.New(factory, client.FlowcontrolV1(), config.MaxRequestsInFlight+config.MaxMutatingRequestsInFlight)
 	return factory, nil
 }
 
-// informer makes an informer on objects that never change.
+// informer returns a function that makes an informer for constant objects.
 func informer(kind, objects runtime.Object) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 	return func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformer(still{objects}, kind, 0, cache.Indexers{})
 	}
 }
 
-// still is a ListerWatcher of objects that never change.
+// still is a ListerWatcher of constant objects.
 type still struct{ objects runtime.Object }
 
 func (s still) List(metav1.ListOptions) (runtime.Object, error) {
 	return s.objects.DeepCopyObject(), nil
 }
 
-// Watch shows nothing until it is stopped.
+// Watch returns a watch without events.
 func (s still) Watch(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil }
 
-// IsWatchListSemanticsUnSupported tells the informer to list, and not to watch from nothing.
+// IsWatchListSemanticsUnSupported makes the informer use a list instead of a watch that begins with the state.
 func (s still) IsWatchListSemanticsUnSupported() bool { return true }
 
-// flowSchemas have the status that the controller would write into them: that their priority level is there.
+// flowSchemas returns the flow schemas with the status that the controller would write: that their priority level exists.
 func flowSchemas() *flowcontrolv1.FlowSchemaList {
 	list := &flowcontrolv1.FlowSchemaList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	for _, one := range slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas) {

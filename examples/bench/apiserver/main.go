@@ -1,12 +1,12 @@
-// Command apiserver serves widgets of bench.example.com/v1 with k8s.io/apiserver, the library of kube-apiserver, as a
-// program of its users does: the generic registry on etcd with a watch cache, objects in JSON, the default filter chain
-// with API priority and fairness, server-side apply, and the feature gates as they are by default. No audit, no
-// admission plugins, and a log at level 0: nothing that the other servers of the bench do not do either.
+// Command apiserver serves widgets of bench.example.com/v1 with k8s.io/apiserver, the library of kube-apiserver, as a typical
+// program does: the generic registry on etcd with a watch cache, objects in JSON, the default filter chain with API priority and
+// fairness, server-side apply, and default feature gates. It has no audit and no admission plugins, and a log at level 0, because
+// the other servers of the bench do not have them either.
 //
 //	go run ./examples/bench/etcd -data DIR
 //	go run ./examples/bench/apiserver -addr 127.0.0.1:6443 -token secret -etcd http://127.0.0.1:PORT
 //
-// The flags, the users and what they may do are those of examples/bench/keelson.
+// The flags, the users and their authorization are those of examples/bench/keelson.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	os.Exit(program.Run(flags, os.Args[1:], c.serve))
 }
 
-// config is what the command line says.
+// config is the command line.
 type config struct {
 	program.Options
 	etcd string
@@ -74,7 +74,7 @@ func run(ctx context.Context, server *genericapiserver.GenericAPIServer) error {
 	return server.PrepareRun().RunWithContext(ctx)
 }
 
-// waitReady returns when /readyz answers 200, or false when ctx has ended.
+// waitReady returns true when /readyz answers 200, or false when ctx has ended.
 func waitReady(ctx context.Context, config *rest.Config, url string) bool {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

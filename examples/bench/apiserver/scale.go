@@ -22,10 +22,10 @@ type scale struct{ store *genericregistry.Store }
 // New implements rest.Storage.
 func (s *scale) New() runtime.Object { return &autoscalingv1.Scale{} }
 
-// Destroy implements rest.Storage. The store is that of the resource, which closes it.
+// Destroy implements rest.Storage. It does nothing, because the resource closes the store.
 func (s *scale) Destroy() {}
 
-// GroupVersionKind implements rest.GroupVersionKindProvider: a scale is of a group of its own.
+// GroupVersionKind implements rest.GroupVersionKindProvider: a scale has another group.
 func (s *scale) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 	return autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 }
@@ -64,7 +64,7 @@ func scaleOf(w *widget.Widget) *autoscalingv1.Scale {
 	}
 }
 
-// scaled makes a change of a scale one of the widget, and of who owns the field that it changes.
+// scaled turns a change of a scale into a change of the widget and of the owner of the changed field.
 type scaled struct{ rest.UpdatedObjectInfo }
 
 // UpdatedObject implements rest.UpdatedObjectInfo.

@@ -32,19 +32,19 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 )
 
-// benchUser is whose the token is: the name, and the group that may do everything.
+// benchUser is the name of the user with the token, and of the group that may do everything.
 const benchUser = "bench"
 
-// shutdownTimeout is how long connections have at the end. By default a watch would hold it up for a minute.
+// shutdownTimeout is how long connections may last at the end. With the default, a watch would delay the end by a minute.
 const shutdownTimeout = time.Second
 
-// groupVersion is what is served, and what objects are stored as.
+// groupVersion returns the group version that is served and stored.
 func groupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: widget.Group, Version: widget.Version}
 }
 
-// newScheme knows the kind. There is one version, and the Go type of it is the internal one as well: an object that is
-// read or written need not be converted, nor copied for that.
+// newScheme returns a scheme with the kind. There is one version, and its Go type is also the internal one. So objects need no
+// conversion, and no copy for a conversion.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, version := range []string{widget.Version, runtime.APIVersionInternal} {
@@ -58,7 +58,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, scheme.SetVersionPriority(groupVersion())
 }
 
-// newServer makes a server that will serve on ln, with its objects in etcd. An empty token is nobody's.
+// newServer returns a server that will serve on ln, with its objects in etcd. With an empty token no client is authenticated.
 func newServer(ln net.Listener, cert, key []byte, etcd []string, token string) (*genericapiserver.GenericAPIServer, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -107,7 +107,7 @@ func newServer(ln net.Listener, cert, key []byte, etcd []string, token string) (
 	return server, server.InstallAPIGroup(&group)
 }
 
-// newAuthenticator knows the token's user. Everybody else is anonymous.
+// newAuthenticator returns an authenticator for the token's user. All other clients are anonymous.
 func newAuthenticator(token string) authenticator.Request {
 	nobody := anonymous.NewAuthenticator([]apiserver.AnonymousAuthCondition(nil))
 	if token == "" {
@@ -117,7 +117,8 @@ func newAuthenticator(token string) authenticator.Request {
 	return union.NewFailOnError(group.NewAuthenticatedGroupAdder(bearertoken.New(tokens)), nobody)
 }
 
-// newAuthorizer lets the group of benchUser do everything, and everybody see the server's health and version.
+// newAuthorizer returns an authorizer that allows the group of benchUser everything, and everybody the server's health and
+// version.
 func newAuthorizer() (authorizer.Authorizer, error) {
 	public, err := path.NewAuthorizer([]string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// newStorage makes what serves the resource and its subresources, by path.
+// newStorage returns the storages of the resource and its subresources, by path.
 func newStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
 	resource := schema.GroupResource{Group: widget.Group, Resource: widget.Resource}
 	all := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator}
@@ -58,7 +58,7 @@ type status struct{ store *genericregistry.Store }
 // New implements rest.Storage.
 func (s *status) New() runtime.Object { return s.store.New() }
 
-// Destroy implements rest.Storage. The store is that of the resource, which closes it.
+// Destroy implements rest.Storage. It does nothing, because the resource closes the store.
 func (s *status) Destroy() {}
 
 // Get implements rest.Getter.
@@ -79,7 +79,7 @@ func (s *status) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return s.store.GetResetFields()
 }
 
-// strategy is what makes widgets different from other kinds.
+// strategy is the strategy of widgets.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -94,13 +94,13 @@ func (strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []strin
 	return nil
 }
 
-// PrepareForCreate drops the status, which is written through /status alone.
+// PrepareForCreate drops the status, which can only be written through /status.
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	w := obj.(*widget.Widget)
 	w.Status, w.Generation = widget.WidgetStatus{}, 1
 }
 
-// PrepareForUpdate keeps the status, and counts generations.
+// PrepareForUpdate keeps the status, and increments the generation.
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	w, was := obj.(*widget.Widget), old.(*widget.Widget)
 	w.Status = was.Status
@@ -109,7 +109,7 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	}
 }
 
-// Validate has the rules of the struct tags of widget.WidgetSpec.
+// Validate checks the rules of the struct tags of widget.WidgetSpec.
 func (strategy) Validate(_ context.Context, obj runtime.Object) (errs field.ErrorList) {
 	w, spec := obj.(*widget.Widget), field.NewPath("spec")
 	if w.Spec.Size < 0 {
@@ -124,20 +124,20 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) (errs field.Erro
 	return errs
 }
 
-// ValidateUpdate has the same rules.
+// ValidateUpdate checks the same rules.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, _ runtime.Object) field.ErrorList {
 	return s.Validate(ctx, obj)
 }
 
-// GetResetFields implements rest.ResetFieldsStrategy: who writes a widget does not own its status.
+// GetResetFields implements rest.ResetFieldsStrategy: a write of a widget does not make its manager own the status.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetting("status")
 }
 
-// statusStrategy is strategy for /status.
+// statusStrategy is the strategy of /status.
 type statusStrategy struct{ strategy }
 
-// PrepareForUpdate keeps all but the status.
+// PrepareForUpdate keeps everything except the status.
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	w, was := obj.(*widget.Widget), old.(*widget.Widget)
 	managed, version := w.ManagedFields, w.ResourceVersion
@@ -145,12 +145,12 @@ func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Objec
 	w.ManagedFields, w.ResourceVersion, w.Spec = managed, version, was.Spec
 }
 
-// ValidateUpdate judges nothing: a status has no rules.
+// ValidateUpdate checks nothing: a status has no rules.
 func (statusStrategy) ValidateUpdate(_ context.Context, _, _ runtime.Object) field.ErrorList {
 	return nil
 }
 
-// GetResetFields implements rest.ResetFieldsStrategy: who writes the status owns nothing else.
+// GetResetFields implements rest.ResetFieldsStrategy: a write of the status does not make its manager own other fields.
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetting("metadata", "spec")
 }

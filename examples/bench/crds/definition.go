@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// What the definitions are: some in each group, with a schema of so many lines as YAML has them, and rules in every other.
+// These are the sizes of the definitions: how many are in a group, and the number of YAML lines of a schema. Every second
+// definition has rules.
 const (
 	perGroup    = 10
 	schemaLines = 200
@@ -19,12 +20,12 @@ func plural(i int) string { return fmt.Sprintf("things%d", i) }
 func kind(i int) string   { return fmt.Sprintf("Thing%d", i) }
 func name(i int) string   { return plural(i) + "." + group(i) }
 
-// collection is where the objects of definition i are.
+// collection returns the path of the objects of definition i.
 func collection(i int) string {
 	return fmt.Sprintf("/apis/%s/v1/namespaces/default/%s", group(i), plural(i))
 }
 
-// definition is definition i, no two of which have the same schema.
+// definition returns definition i. Each has a different schema.
 func definition(i int) []byte {
 	text, err := json.Marshal(object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": name(i)},
@@ -37,15 +38,15 @@ func definition(i int) []byte {
 		},
 	})
 	if err != nil {
-		panic(err) // it is made of maps, texts and numbers
+		panic(err) // maps, strings and numbers can be encoded
 	}
 	return text
 }
 
-// schema has a spec and a status of fields of all sorts.
+// schema returns a schema with a spec and a status that have fields of all types.
 func schema(i int) object {
 	spec, status := object{}, object{}
-	lines := 13 // of what is around the fields
+	lines := 13 // lines around the fields
 	for f := 0; lines < schemaLines; f++ {
 		fields := spec
 		if f%5 == 4 {
@@ -68,7 +69,7 @@ func schema(i int) object {
 	}}
 }
 
-// field is a property, and how many lines it has behind its name.
+// field returns a property, and the number of its lines after its name.
 func field(i, f int) (property object, lines int) {
 	switch f % 4 {
 	case 0:
@@ -81,7 +82,7 @@ func field(i, f int) (property object, lines int) {
 	return object{"type": "boolean", "default": true}, 2
 }
 
-// thing is an object of definition i.
+// thing returns an object of definition i.
 func thing(i int, name string) []byte {
 	text, err := json.Marshal(object{
 		"apiVersion": group(i) + "/v1", "kind": kind(i), "metadata": object{"name": name},

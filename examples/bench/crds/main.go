@@ -1,12 +1,12 @@
-// Command crds measures what a thousand CustomResourceDefinitions cost a server of this library: their memory while nobody uses
-// them, the time from the creation of one until its objects can be asked for, and requests, discovery and OpenAPI beside one
-// definition and beside a thousand.
+// Command crds measures the costs of a thousand CustomResourceDefinitions for a server of this library: their memory while they
+// are not used, the time from the creation of a definition until its objects can be listed, and requests, discovery and OpenAPI
+// with one definition and with a thousand.
 //
 //	go run ./examples/bench/crds            # from the root of the repository: ten minutes
 //	go run ./examples/bench/crds -definitions 100 -rest 0s
 //
-// RESULTS-CRDS.md has what came of it. With -server it measures a server that runs already, a kube-apiserver for one, as far as that can be seen from outside. The
-// definitions stay in that one; they are in groups named gN.crds.example.com.
+// RESULTS-CRDS.md has the results. With -server it measures a running server, for example a kube-apiserver, as far as that is
+// possible from outside. It does not delete the definitions there; they are in groups named gN.crds.example.com.
 package main
 
 import (
@@ -48,11 +48,11 @@ func main() {
 	}
 }
 
-// config is what the command line says.
+// config is the command line.
 type config struct {
 	definitions  int
-	operations   int           // of each sort
-	settle, rest time.Duration // before memory is measured, and until what is idle is dropped
+	operations   int           // number of each kind of request
+	settle, rest time.Duration // times before memory is measured, and until unused schemas are dropped
 	server, ca   string
 	token        string
 	pid          int
@@ -151,7 +151,7 @@ func (m *measuring) attach() error {
 	return nil
 }
 
-// write lets report write to where it shall go.
+// write calls report with the output of the command line.
 func (c config) write(report func(io.Writer) error) error {
 	if c.out == "" {
 		return report(os.Stdout)

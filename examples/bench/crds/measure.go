@@ -17,50 +17,50 @@ import (
 
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// more is how many definitions come when there are all.
+// more is the number of definitions that are added at the end.
 const more = 20
 
-// aggregated is what clients send for discovery.
+// aggregated is the header Accept of clients for discovery.
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 // measuring is one run.
 type measuring struct {
 	config
-	child  *child.Child // nil: the server was there before
+	child  *child.Child // nil if the server was running before
 	target load.Target
 	log    io.Writer
 
 	client   *load.Client
-	served   []delays // of each definition
+	served   []delays // by definition
 	memory   []memory
-	requests [2][]request // beside one definition, and beside all
+	requests [2][]request // with one definition, and with all
 	fetches  []fetch
 }
 
-// delays are from the beginning of a definition's creation.
+// delays are durations since the beginning of a definition's creation.
 type delays struct {
 	created, served time.Duration
 }
 
-// memory is that of the server at one time.
+// memory is the memory of the server at one time.
 type memory struct {
 	when           string
-	resident, heap float64 // bytes; heap is 0 if it is not known
+	resident, heap float64 // bytes; heap is 0 if it is unknown
 }
 
-// request is one sort of request.
+// request has the results for one kind of request.
 type request struct {
 	what     string
-	cpu      time.Duration // of the server for one
-	allocs   float64       // of the server for one; 0 if that is not known
+	cpu      time.Duration // of the server per request
+	allocs   float64       // of the server per request; 0 if unknown
 	p50, p99 time.Duration
 }
 
-// fetch is one document.
+// fetch has the results for one document.
 type fetch struct {
 	what  string
 	bytes int64
-	took  [4]time.Duration // the first time, again, after a definition has come, and again
+	took  [4]time.Duration // first, again, after a new definition, and again
 	cpu   [4]time.Duration
 }
 
@@ -124,13 +124,13 @@ func (m *measuring) all(ctx context.Context) error {
 	return nil
 }
 
-// tries bounds what is asked until a server has caught up, and pause is between.
+// tries is the maximum number of repeated requests. pause is the time between them.
 const (
 	tries = 60_000
 	pause = time.Millisecond
 )
 
-// until asks again and again until the answer is as it should be.
+// until repeats a request until ok returns true for the answer.
 func (m *measuring) until(ctx context.Context, r load.Request, ok func(body []byte) bool) error {
 	for range tries {
 		answer, err := m.client.Do(ctx, r)
@@ -146,7 +146,7 @@ func (m *measuring) until(ctx context.Context, r load.Request, ok func(body []by
 	return fmt.Errorf("%s is not answered as it should be", r)
 }
 
-// define creates definition i and asks for its objects until they are served.
+// define creates definition i and lists its objects until that succeeds.
 func (m *measuring) define(ctx context.Context, i int) error {
 	began := time.Now()
 	_, err := m.client.Do(ctx, load.Request{Method: http.MethodPost, Path: definitions, Body: definition(i)})
@@ -160,7 +160,7 @@ func (m *measuring) define(ctx context.Context, i int) error {
 	return err
 }
 
-// established waits until n definitions say that they are.
+// established waits until n definitions have the condition Established.
 func (m *measuring) established(ctx context.Context, n int) error {
 	for i := range n {
 		err := m.until(ctx, load.Request{Path: definitions + "/" + name(i), Keep: load.KeepAll}, func(body []byte) bool {
@@ -196,7 +196,7 @@ func (m *measuring) make(ctx context.Context, i int, name string) error {
 	return err
 }
 
-// remember measures the memory of the server after a while.
+// remember measures the memory of the server after a delay.
 func (m *measuring) remember(ctx context.Context, when string, after time.Duration) error {
 	select {
 	case <-time.After(after):
@@ -205,7 +205,7 @@ func (m *measuring) remember(ctx context.Context, when string, after time.Durati
 	}
 	now := memory{when: when}
 	if m.child != nil {
-		if _, err := m.child.Heap(ctx); err != nil { // twice: what has cleanups goes with the second collection
+		if _, err := m.child.Heap(ctx); err != nil { // twice: objects with cleanups are freed by the second collection
 			return err
 		}
 		heap, err := m.child.Heap(ctx)
@@ -224,7 +224,7 @@ func (m *measuring) remember(ctx context.Context, when string, after time.Durati
 	return nil
 }
 
-// request measures requests for objects of definition 0, by one client.
+// request measures requests for objects of definition 0 by one client.
 func (m *measuring) request(ctx context.Context, round int) error {
 	prefix := fmt.Sprintf("made-%d-", round)
 	if round == 0 {
@@ -277,7 +277,7 @@ func (m *measuring) request(ctx context.Context, round int) error {
 	return nil
 }
 
-// mallocs is how many allocations the server has made, 0 if that is not known.
+// mallocs returns the number of allocations of the server so far, 0 if unknown.
 func (m *measuring) mallocs(ctx context.Context) (uint64, error) {
 	if m.child == nil {
 		return 0, nil
@@ -286,7 +286,7 @@ func (m *measuring) mallocs(ctx context.Context) (uint64, error) {
 	return heap.Mallocs, err
 }
 
-// repeat does something so often, and returns how long each took, sorted, and the server's CPU time for one.
+// repeat calls op many times. It returns the sorted durations, and the server's CPU time per call.
 func (m *measuring) repeat(times int, op func(n int) error) (took []time.Duration, cpu time.Duration, err error) {
 	before, err := proc.CPU(m.pid)
 	if err != nil {
@@ -304,7 +304,7 @@ func (m *measuring) repeat(times int, op func(n int) error) (took []time.Duratio
 	return took, (after - before) / time.Duration(times), err
 }
 
-// fetchAll asks for the documents about what is served.
+// fetchAll gets the documents that describe the served kinds.
 func (m *measuring) fetchAll(ctx context.Context, round int) error {
 	for i, doc := range []struct {
 		what string

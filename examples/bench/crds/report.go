@@ -13,7 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/report"
 )
 
-// report writes what was measured, in Markdown.
+// report writes the results in Markdown.
 func (m *measuring) report(w io.Writer, machine proc.Machine, began time.Time) error {
 	var b strings.Builder
 	command := strings.ReplaceAll(m.command, m.token, "TOKEN")

@@ -1,5 +1,5 @@
-// Command etcd runs one member of etcd, for the servers of the bench that keep their objects there. Writes are on the
-// disk before they are answered, as etcd has it.
+// Command etcd runs one member of etcd for the servers of the bench that store their objects in etcd. As usual for etcd, writes
+// are on disk before they are answered.
 //
 //	go run ./examples/bench/etcd -data DIR
 package main

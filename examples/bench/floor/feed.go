@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// errEnded is what watches get when the program ends.
+// errEnded is the error of watches when the program ends.
 var errEnded = errors.New("the program ends")
 
-// feed tells every watch which widgets were written. It keeps all that it was told: a number for each write.
+// feed sends the written widgets to every watch. It stores all of them: a number for each write.
 type feed struct {
-	mu      sync.Mutex    // guards all below
+	mu      sync.Mutex    // guards all fields below
 	written []int         // items
-	changed chan struct{} // closed, and replaced, at every write and at the end
+	changed chan struct{} // closed and replaced at every write and at the end
 	ended   bool
 }
 
 func newFeed() *feed { return &feed{changed: make(chan struct{})} }
 
-// tell shows a write of an item to all.
+// tell adds a write of an item.
 func (f *feed) tell(item int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,14 +39,14 @@ func (f *feed) end() error {
 	return nil
 }
 
-// now is the position of a watch that begins now.
+// now returns the position of a watch that begins now.
 func (f *feed) now() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.written)
 }
 
-// next waits until there is something after a position, and returns all that is.
+// next waits until there are writes after a position, and returns all of them.
 func (f *feed) next(ctx context.Context, after int) ([]int, error) {
 	for {
 		f.mu.Lock()

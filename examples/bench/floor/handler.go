@@ -12,14 +12,14 @@ import (
 type floor struct {
 	*prepared
 	feed       *feed
-	credential string // the header Authorization of who is let in; "" is nobody's
+	credential string // the required header Authorization; "" means that all requests are refused
 }
 
 // ServeHTTP implements http.Handler.
 func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz", "/livez", "/readyz":
-		_, _ = w.Write([]byte("ok")) // the client has gone; there is nobody to tell, here and below
+		_, _ = w.Write([]byte("ok")) // ignore the error, here and below: the client has gone
 		return
 	}
 	if f.credential == "" || r.Header.Get("Authorization") != f.credential {
@@ -66,7 +66,7 @@ func (f *floor) item(w http.ResponseWriter, r *http.Request, i int) {
 	_, _ = w.Write([]byte{'\n'})
 }
 
-// all answers a LIST of all, which is compressed if the client takes it so.
+// all answers a LIST of all widgets, compressed if the client accepts that.
 func (f *floor) all(w http.ResponseWriter, r *http.Request) {
 	body := f.list
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -109,7 +109,7 @@ func (f *floor) group(w http.ResponseWriter, r *http.Request, selector string) {
 	_, _ = w.Write(body)
 }
 
-// watch shows every write from now on, as many as there are in one flush.
+// watch sends an event for every write from now on. Events that are available together are flushed together.
 func (f *floor) watch(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	at := f.feed.now()

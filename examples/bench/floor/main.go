@@ -1,11 +1,10 @@
-// Command floor is what serving widgets costs at the least: net/http over TLS with bytes that were made beforehand. It
-// looks nothing up but a path, keeps no objects, checks nothing but the token, and cannot be had for less by a server
-// in Go that does its work.
+// Command floor measures the minimum cost of serving widgets: net/http over TLS with prepared bytes. It only looks up the path
+// and checks the token. It stores no objects. A server in Go that does the same work cannot be cheaper.
 //
 //	go run ./examples/bench/floor -addr 127.0.0.1:6443 -token secret -objects 10000
 //
-// It serves the requests that the bench makes: GET of a widget; LIST of all, also compressed, in pages, and of one value
-// of the label "group"; watch; and a PUT or PATCH of a widget, which changes nothing and shows it to every watch.
+// It serves the requests of the bench: GET of a widget; LIST of all widgets, also compressed, in pages, and of one value of the
+// label "group"; watch; and a PUT or PATCH of a widget, which changes nothing and sends an event to every watch.
 package main
 
 import (

@@ -11,32 +11,32 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 )
 
-// collection is the path of all widgets, before their resource and namespaces.
+// collection is the path of the group version, before namespaces and the resource.
 const collection = "/apis/" + widget.Group + "/" + widget.Version
 
-// What comes before and after the bytes of an item.
+// These are the bytes before and after an item.
 const (
 	typeMeta = `"kind":"` + widget.Kind + `","apiVersion":"` + widget.Group + `/` + widget.Version + `",`
 	listMeta = `{"kind":"` + widget.Kind + `List","apiVersion":"` + widget.Group + `/` + widget.Version + `","metadata":{`
 	itemHead = `{` + typeMeta
 	listTail = "]}\n"
-	// The object of an event.
+	// The object of an event is between these.
 	eventHead = `{"type":"MODIFIED","object":` + itemHead
 	eventTail = "}\n"
 )
 
-// prepared are the answers. They are not changed, but for those of groups, which are made when first asked for. Its
+// prepared has the answers. They are never changed, except that the lists of groups are made when they are first needed. Its
 // methods may be called concurrently.
 type prepared struct {
 	revision int                      // of the list
-	list     []byte                   // of all
+	list     []byte                   // the list of all widgets
 	gzip     []byte                   // list, compressed at level 1, as Kubernetes does
 	items    []item                   // in the order of the list
 	byPath   map[string]int           // items, by their path
-	groups   map[string]func() []byte // the list of a value of the label
+	groups   map[string]func() []byte // by value of the label: the list
 }
 
-// item is where a widget is in the list.
+// item is the position of a widget in the list.
 type item struct{ begin, end int }
 
 // prepare makes the answers for a number of widgets.
@@ -74,7 +74,7 @@ func prepare(objects int) (*prepared, error) {
 	return p, err
 }
 
-// appendHead begins a list. next is where the next page begins, or 0.
+// appendHead appends the beginning of a list. next is the start of the next page, or 0.
 func (p *prepared) appendHead(b []byte, next int) []byte {
 	b = fmt.Appendf(b, `%s"resourceVersion":"%d"`, listMeta, p.revision)
 	if next > 0 {
@@ -83,7 +83,7 @@ func (p *prepared) appendHead(b []byte, next int) []byte {
 	return append(b, `},"items":[`...)
 }
 
-// listOf makes the list of some items.
+// listOf returns the list of some items.
 func (p *prepared) listOf(items []int) []byte {
 	b := p.appendHead(nil, 0)
 	for n, i := range items {
@@ -95,7 +95,8 @@ func (p *prepared) listOf(items []int) []byte {
 	return append(b, listTail...)
 }
 
-// page returns the two parts of a page, before its listTail. A page that begins behind the end is the last one.
+// page returns the two parts of a page, without its listTail. A page that begins after the last item is empty and has no next
+// page.
 func (p *prepared) page(from, limit int) (head, items []byte) {
 	to := min(from+limit, len(p.items))
 	if from >= to {
@@ -108,7 +109,7 @@ func (p *prepared) page(from, limit int) (head, items []byte) {
 	return p.appendHead(make([]byte, 0, 256), next), p.list[p.items[from].begin:p.items[to-1].end]
 }
 
-// rest is an item behind its itemHead.
+// rest returns an item without its itemHead.
 func (p *prepared) rest(i int) []byte { return p.list[p.items[i].begin+1 : p.items[i].end] }
 
 func compress(text []byte) ([]byte, error) {

@@ -3,9 +3,9 @@
 //	go run ./examples/bench/keelson -addr 127.0.0.1:6443 -token secret -data widgets.db
 //	curl -k -H 'Authorization: Bearer secret' https://127.0.0.1:6443/apis/bench.example.com/v1/widgets
 //
-// Widgets are kept in the file of -data, in the etcd of -etcd, or in memory with neither. The token is that of the user
-// bench, who may do everything and is under flow control like every other user. Who has no token may ask /healthz,
-// /livez, /readyz and /version. When /readyz answers 200 a line "ready https://HOST:PORT" is printed.
+// Widgets are stored in the file of -data, in the etcd of -etcd, or in memory without either. The token is that of the user
+// bench, who may do everything and is subject to flow control like every other user. Clients without a token may read /healthz,
+// /livez, /readyz and /version. When /readyz answers 200, the program prints "ready https://HOST:PORT".
 package main
 
 import (
@@ -31,10 +31,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Widget is the kind, as users of the library write one.
+// Widget is the kind as users of the library define one.
 type Widget = runtime.Resource[widget.WidgetSpec, widget.WidgetStatus]
 
-// user is whose the token is: the name, and the group that may do everything.
+// user is the name of the user with the token, and of the group that may do everything.
 const user = "bench"
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	os.Exit(program.Run(flags, os.Args[1:], c.serve))
 }
 
-// config is what the command line says.
+// config is the command line.
 type config struct {
 	program.Options
 	data, etcd, index string
@@ -95,8 +95,7 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 	return srv.Run(ctx)
 }
 
-// options are those of the server: the kind, where its objects are, and who may do what. All else is as it is by
-// default.
+// options returns the server's options: the kind, its storage, and the authorization. All other options are defaults.
 func (c *config) options() server.Options {
 	opts := server.Options{
 		Storage: memory.Open(), Serving: server.Serving{Listen: c.Addr},
@@ -112,7 +111,7 @@ func (c *config) options() server.Options {
 	}
 	switch {
 	case c.data != "":
-		opts.Storage = bolt.At(c.data) // with SyncAlways, as it is by default
+		opts.Storage = bolt.At(c.data) // with SyncAlways, the default
 	case c.etcd != "":
 		opts.Storage = etcd.At(strings.Split(c.etcd, ",")...)
 	}
@@ -125,7 +124,7 @@ func (c *config) options() server.Options {
 	return opts
 }
 
-// indexes are the labels to index.
+// indexes returns the labels to index.
 func (c *config) indexes() []string {
 	if c.index == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	// go test sees what a test package imports, not what its child processes are built from. These make a change
-	// in the library run the tests again instead of showing a remembered result.
+	// go test detects changes in packages that a test imports, but not in programs that it builds. With these imports a change in
+	// the library makes the tests run again instead of showing a cached result.
 	_ "github.com/keelson-dev/keelson/server"
 	_ "github.com/keelson-dev/keelson/server/builtin"
 	_ "github.com/keelson-dev/keelson/server/crd"
@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	root          = "../.." // the library's module, seen from the tests' directory
+	root          = "../.." // the library's module, relative to the tests' directory
 	helloPackage  = "./examples/hello"
 	helloSource   = root + "/examples/hello/main.go"
 	kubectlModule = "k8s.io/component-base/version"
 )
 
-// binDir is where the binaries go, from Main.
+// binDir returns the directory of the binaries.
 var binDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "keelson-e2e-") })
 
-// Main runs the tests and removes the binaries that they built. What the client libraries log without a logger of
-// their own goes to a Log: an error there makes the run fail. It does not return.
+// Main runs the tests and removes the binaries that they built. It does not return. Log lines of client libraries without a
+// logger of their own go to a Log; an error among them makes the run fail.
 func Main(m *testing.M) {
 	log := NewLog()
 	klog.SetLoggerWithOptions(log.Logger(), klog.ContextualLogger(true))
@@ -50,14 +50,14 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Kubectl and hello, each built when first asked for.
+// These are kubectl and hello, each built when it is first needed.
 var (
 	kubectlBinary = sync.OnceValues(func() (string, error) {
 		ldflags := fmt.Sprintf("-X %[1]s.gitVersion=v1.37.2 -X %[1]s.gitMajor=1 -X %[1]s.gitMinor=37", kubectlModule)
 		return build(".", "./kubectl", "-ldflags", ldflags)
 	})
 	helloBinary = sync.OnceValues(func() (string, error) {
-		// Reading the source makes it an input of the tests, as the imports above make the library one.
+		// Reading the source makes it an input of the tests, like the imports above.
 		if _, err := os.ReadFile(helloSource); err != nil {
 			return "", err
 		}
@@ -65,12 +65,12 @@ var (
 	})
 )
 
-// build builds pkg, seen from dir, and returns the path of the program.
+// build builds pkg in the directory dir, and returns the path of the program.
 func build(dir, pkg string, flags ...string) (string, error) {
 	return buildAs(filepath.Base(pkg), dir, nil, pkg, flags...)
 }
 
-// buildAs is build with the program's name, and with environment variables, NAME=value, for the go command.
+// buildAs is build with a name for the program, and with environment variables, NAME=value, for the go command.
 func buildAs(name, dir string, env []string, pkg string, flags ...string) (string, error) {
 	bin, err := binDir()
 	if err != nil {

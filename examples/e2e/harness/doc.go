@@ -1,7 +1,7 @@
-// Package harness runs the real programs that the end-to-end tests are about: examples/hello as a server process,
-// and kubectl and Helm as its clients.
+// Package harness runs the real programs of the end-to-end tests: examples/hello as a server process, and kubectl and Helm as its
+// clients.
 //
-// The binaries are built once per test run, when first asked for, in a directory that Main makes and removes:
+// The binaries are built once per test run, when they are first needed, in a directory that Main creates and removes:
 //
 //	func TestMain(m *testing.M) { harness.Main(m) }
 //
@@ -10,9 +10,9 @@
 //		hello.Kubectl("get", "widgets").Want("", "No resources found in default namespace.\n")
 //	}
 //
-// A Server belongs to one test: it is told to stop when the test ends, and the test fails if it does not exit
-// with 0, or if it ever wrote anything but its one ready line to stdout. Every wait has an end, after which the
-// test fails and shows what the processes wrote. Nothing reads or writes the home directory of who runs the tests.
+// A Server belongs to one test and is stopped when the test ends. The test fails if the server does not exit with 0, or if it
+// wrote anything but its one ready line to stdout. Every wait has a timeout, after which the test fails and shows the output of
+// the processes. No test uses the home directory of the user.
 //
-// The methods of Server and Program may be called concurrently; those that end the process, once.
+// The methods of Server and Program may be called concurrently, but those that end the process only once.
 package harness

@@ -7,11 +7,11 @@ import (
 	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
-// StorageVariable names the environment variable that says where Start keeps the objects of a hello for which a test
-// does not say it: "etcd" is an etcd for each test, "" or "file" the data file.
+// StorageVariable is the environment variable for the storage of a hello whose Options do not specify one: "etcd" means an etcd
+// for each test; "" and "file" mean the data file.
 const StorageVariable = "KEELSON_E2E_STORAGE"
 
-// StartEtcd starts an etcd of one member, which ends with the test, and returns its endpoint, with http://.
+// StartEtcd starts an etcd with one member and returns its endpoint, with http://. The etcd ends with the test.
 func StartEtcd(t testing.TB) string {
 	t.Helper()
 	srv, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
@@ -26,7 +26,7 @@ func StartEtcd(t testing.TB) string {
 	return srv.Endpoints()[0]
 }
 
-// storage adds to the options what the environment says.
+// storage adds the storage of the environment variable to the options.
 func (o Options) storage(t testing.TB) Options {
 	t.Helper()
 	switch where := os.Getenv(StorageVariable); {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The other examples, each built when first asked for.
+// These are the other examples, each built when it is first needed.
 var (
 	wardrobeBinary = sync.OnceValues(func() (string, error) { return buildExample("wardrobe") })
 	crdsBinary     = sync.OnceValues(func() (string, error) { return buildExample("crds") })
@@ -17,7 +17,7 @@ var (
 	controlPlaneBinary = sync.OnceValues(func() (string, error) { return buildExample("controlplane", "internal/kinds") })
 )
 
-// ControlPlane returns the path of the example controlplane, for what starts kube-apiserver itself.
+// ControlPlane returns the path of the example controlplane, for tests that start kube-apiserver themselves.
 func ControlPlane(t testing.TB) string {
 	t.Helper()
 	program, err := controlPlaneBinary()
@@ -27,7 +27,7 @@ func ControlPlane(t testing.TB) string {
 	return program
 }
 
-// buildExample builds the program of a folder of examples, which has packages below it.
+// buildExample builds an example in a folder. below has the packages below it.
 func buildExample(name string, below ...string) (string, error) {
 	for _, folder := range append([]string{""}, below...) {
 		files, err := filepath.Glob(filepath.Join(root, "examples", name, folder, "*.go"))
@@ -43,7 +43,7 @@ func buildExample(name string, below ...string) (string, error) {
 	return build(root, "./examples/"+name)
 }
 
-// exampleBinary builds the program of an example.
+// exampleBinary returns the path of an example.
 func exampleBinary(name string) (string, error) {
 	switch name {
 	case "hello":
@@ -58,7 +58,7 @@ func exampleBinary(name string) (string, error) {
 	return "", fmt.Errorf("there is no example %q; want hello, wardrobe, crds or controlplane", name)
 }
 
-// controlPlane is the example that has the flags of kube-apiserver.
+// controlPlane is the name of the example with the flags of kube-apiserver.
 const controlPlane = "controlplane"
 
 func (o Options) example() string { return cmp.Or(o.Example, "hello") }

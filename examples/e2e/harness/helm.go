@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The Helms there are. Each is built from a module of its own, whose name this is, because one module cannot have the
-// requirements of both and of these tests: go.work has neither.
+// These are the versions of Helm. The constants are the names of the modules that they are built from. Each needs a module of its
+// own, which is not in go.work, because one module cannot have the requirements of both and of these tests.
 const (
 	Helm3 = "helm3"
 	Helm4 = "helm4"
@@ -28,19 +28,19 @@ func NewHelm(t testing.TB, which, kubeconfig string) *Helm {
 	return &Helm{newProgram(t, which, binary, kubeconfig, nil)}
 }
 
-// Each Helm is built when first asked for.
+// Each Helm is built when it is first needed.
 var (
 	helm3Binary = sync.OnceValues(func() (string, error) { return buildHelm(Helm3, "helm.sh/helm/v3/cmd/helm") })
 	helm4Binary = sync.OnceValues(func() (string, error) { return buildHelm(Helm4, "helm.sh/helm/v4/cmd/helm") })
 )
 
-// buildHelm builds what the module in dir has as its tool.
+// buildHelm builds the tool of the module in dir.
 func buildHelm(dir, tool string) (string, error) {
-	// Reading it makes the version of Helm an input of the tests.
+	// Reading the file makes the version of Helm an input of the tests.
 	if _, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil {
 		return "", err
 	}
-	path, err := buildAs(dir, dir, []string{"GOWORK=off"}, tool, "-ldflags=-s -w") // as Helm's own Makefile links it
+	path, err := buildAs(dir, dir, []string{"GOWORK=off"}, tool, "-ldflags=-s -w") // the flags of Helm's own Makefile
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be built; the first time, its modules have to be downloaded: %w", dir, err)
 	}

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// commandTimeout ends a command that hangs.
+// commandTimeout is the timeout of a command.
 const commandTimeout = 60 * time.Second
 
-// Program runs a command-line client against one server, with a home directory of its own. The zero Program is useless;
-// make it with NewKubectl or NewHelm.
+// Program runs a command-line client against one server, with a home directory of its own. Make it with NewKubectl or NewHelm;
+// the zero Program cannot be used.
 type Program struct {
 	t      testing.TB
 	name   string
-	binary func() (string, error) // builds it when that has not been done
+	binary func() (string, error) // builds the program if necessary
 	home   string
 	env    []string
 }
 
-// newProgram returns a program that uses a kubeconfig file; env are further NAME=value pairs.
+// newProgram returns a program that uses a kubeconfig file; env has further NAME=value pairs.
 func newProgram(t testing.TB, name string, binary func() (string, error), kubeconfig string, env []string) Program {
 	home := t.TempDir()
 	return Program{t: t, name: name, binary: binary, home: home, env: append([]string{
@@ -35,7 +35,7 @@ func newProgram(t testing.TB, name string, binary func() (string, error), kubeco
 // Kubectl is the real kubectl.
 type Kubectl struct{ Program }
 
-// NewKubectl returns a kubectl that uses a kubeconfig file; env are further NAME=value pairs.
+// NewKubectl returns a kubectl that uses a kubeconfig file; env has further NAME=value pairs.
 func NewKubectl(t testing.TB, kubeconfig string, env ...string) *Kubectl {
 	return &Kubectl{newProgram(t, "kubectl", kubectlBinary, kubeconfig, env)}
 }
@@ -46,7 +46,7 @@ func (s *Server) Kubectl(args ...string) Result {
 	return s.client().Run("", args...)
 }
 
-// KubectlWith is Kubectl with an input, for -f -.
+// KubectlWith is Kubectl with standard input, for -f -.
 func (s *Server) KubectlWith(stdin string, args ...string) Result {
 	s.t.Helper()
 	return s.client().Run(stdin, args...)
@@ -60,13 +60,15 @@ func (s *Server) KubectlEnv(env []string, args ...string) Result {
 	return k.Run("", args...)
 }
 
-// Result is what a command did.
+// Result is the result of a command.
 type Result struct {
 	t    testing.TB
-	args []string // with the program's name
+	args []string // including the program's name
 
+	// Stdout and Stderr are the output of the command.
 	Stdout, Stderr string
-	Code           int
+	// Code is the exit code.
+	Code int
 }
 
 // Run runs the program with stdin as its input, and waits for it.
@@ -86,7 +88,7 @@ func (p *Program) Run(stdin string, args ...string) Result {
 	return r
 }
 
-// path is where the program is, once it is built.
+// path returns the path of the program after it is built.
 func (p *Program) path() string {
 	p.t.Helper()
 	path, err := p.binary()
@@ -102,15 +104,16 @@ func (p *Program) command(ctx context.Context, path string, args []string) *exec
 	return cmd
 }
 
-// Process is a program that runs beside the test.
+// Process is a program that runs in the background.
 type Process struct {
+	// Stdout and Stderr are the output so far.
 	Stdout, Stderr *Output
 
 	t      testing.TB
 	name   string
 	stop   context.CancelFunc
-	exited chan struct{} // closed when the process is gone
-	err    error         // after exited
+	exited chan struct{} // closed when the process has ended
+	err    error         // valid after exited is closed
 }
 
 // Begin starts kubectl and does not wait for it; see (*Program).Begin.
@@ -119,7 +122,7 @@ func (s *Server) Begin(args ...string) *Process {
 	return s.client().Begin(args...)
 }
 
-// Begin starts the program and does not wait for it. It ends with the test at the latest.
+// Begin starts the program and does not wait for it. The program is ended at the end of the test at the latest.
 func (p *Program) Begin(args ...string) *Process {
 	p.t.Helper()
 	path := p.path()
@@ -147,7 +150,7 @@ func (p *Process) Wait() int {
 	return exitCode(p.err)
 }
 
-// Exited reports whether the process is gone.
+// Exited reports whether the process has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.exited:
@@ -160,7 +163,7 @@ func (p *Process) Exited() bool {
 // Kill ends the process.
 func (p *Process) Kill() { p.stop(); <-p.exited }
 
-// String is the command and what it printed.
+// String returns the command and its output.
 func (r Result) String() string {
 	return strings.Join(r.args, " ") + "\nstdout:\n" + r.Stdout + "\nstderr:\n" + r.Stderr
 }
@@ -174,7 +177,7 @@ func (r Result) OK() Result {
 	return r
 }
 
-// Want is OK, and stdout and stderr are exactly these.
+// Want is OK, and also requires exactly this stdout and stderr.
 func (r Result) Want(stdout, stderr string) Result {
 	r.t.Helper()
 	r.OK()
@@ -184,7 +187,7 @@ func (r Result) Want(stdout, stderr string) Result {
 	return r
 }
 
-// Contains is OK, and stdout has all of these in it.
+// Contains is OK, and also requires that stdout contains all parts.
 func (r Result) Contains(parts ...string) Result {
 	r.t.Helper()
 	r.OK()
@@ -196,7 +199,7 @@ func (r Result) Contains(parts ...string) Result {
 	return r
 }
 
-// Fails fails the test unless the command failed and stderr has all of these in it.
+// Fails fails the test unless the command failed and stderr contains all parts.
 func (r Result) Fails(parts ...string) Result {
 	r.t.Helper()
 	for _, p := range parts {
@@ -207,13 +210,13 @@ func (r Result) Fails(parts ...string) Result {
 	return r
 }
 
-// File writes a file below the kubectl's home and returns its path.
+// File writes a file below kubectl's home directory and returns its path.
 func (s *Server) File(name, content string, mode os.FileMode) string {
 	s.t.Helper()
 	return s.client().File(name, content, mode)
 }
 
-// File writes a file below the program's home and returns its path.
+// File writes a file below the program's home directory and returns its path.
 func (p *Program) File(name, content string, mode os.FileMode) string {
 	p.t.Helper()
 	path := filepath.Join(p.home, name)

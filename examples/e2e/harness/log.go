@@ -9,8 +9,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// Log is where client libraries log to. It remembers what they logged as errors. Make it with NewLog; its methods
-// may be called concurrently.
+// Log receives the log of client libraries. It keeps the lines that they logged as errors. Make it with NewLog. Its methods may
+// be called concurrently.
 type Log struct {
 	mu     sync.Mutex
 	errors []string // guarded by mu
@@ -19,10 +19,10 @@ type Log struct {
 // NewLog returns a Log without lines.
 func NewLog() *Log { return new(Log) }
 
-// Logger writes to the log.
+// Logger returns a logger that writes to the log.
 func (l *Log) Logger() logr.Logger { return logr.New(&sink{l, funcr.NewFormatter(funcr.Options{})}) }
 
-// Errors are the lines logged as errors until now.
+// Errors returns the lines logged as errors so far.
 func (l *Log) Errors() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

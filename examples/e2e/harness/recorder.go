@@ -7,8 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Recorder remembers the requests that a client sends. The zero Recorder is ready for use; its methods may be
-// called concurrently.
+// Recorder records the requests of a client. The zero Recorder is ready for use. Its methods may be called concurrently.
 type Recorder struct {
 	mu       sync.Mutex
 	requests []*http.Request // guarded by mu; without bodies
@@ -19,7 +18,7 @@ func (r *Recorder) Record(c *rest.Config) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return recording{r, next} })
 }
 
-// Count returns how many requests sent until now match.
+// Count returns the number of recorded requests for which match returns true.
 func (r *Recorder) Count(match func(*http.Request) bool) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

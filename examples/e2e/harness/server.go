@@ -18,51 +18,51 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// StartTimeout is how long a server may take to be ready, and ExitTimeout to be gone. Both are generous: they end
-// a test that would hang, they do not measure.
+// StartTimeout is how long a server may take to become ready. ExitTimeout is how long it may take to exit. Both are generous:
+// they only end a test that hangs.
 const (
 	StartTimeout = 60 * time.Second
 	ExitTimeout  = 60 * time.Second
 )
 
-// Options says how to start an example. The zero Options is hello, on a free port on 127.0.0.1 and with a new data file.
+// Options are the options of Start. The zero Options is hello, on a free port on 127.0.0.1 and with a new data file.
 type Options struct {
-	// Example is the program, hello, wardrobe, crds or controlplane; "" is hello. The controlplane has the flags of
-	// kube-apiserver, for which Data, Etcd and Flags are taken; it is on a free port on 127.0.0.1, and its certificates are in
-	// certs in Dir.
+	// Example is the program: hello, wardrobe, crds or controlplane; "" means hello. controlplane has the flags of kube-apiserver
+	// and uses only Data, Etcd and Flags. It listens on a free port on 127.0.0.1, and its certificates are in certs in Dir.
 	Example string
-	// Dir is the working directory, with the data file and the kubeconfig; "" is a new one.
+	// Dir is the working directory, with the data file and the kubeconfig; "" means a new one.
 	Dir string
-	// Listen, Data and Kubeconfig are its flags; "" is 127.0.0.1:0, and in Dir the example's name with .db and
-	// .kubeconfig.
+	// Listen, Data and Kubeconfig are flags of the program. "" means 127.0.0.1:0, and files in Dir with the example's name and
+	// .db or .kubeconfig.
 	Listen, Data, Kubeconfig string
-	// Etcd is hello's flag, and that of crds, and the endpoint of controlplane; "" is none.
+	// Etcd is the flag of hello and crds, or the endpoint for controlplane; "" means none.
 	Etcd string
-	// Flags are others of the example's flags, such as -lenient-namespaces.
+	// Flags are further flags of the example, such as -lenient-namespaces.
 	Flags []string
 }
 
 // Server is a running example.
 type Server struct {
 	URL        string // https://HOST:PORT, from the ready line
-	Kubeconfig string // from the ready line; "" is none, of a controlplane whose users are given
-	Dir        string
-	Etcd       string // where it keeps its objects; "" is in the data file
+	Kubeconfig string // from the ready line; "" for a controlplane with given users
+	// Dir is the working directory.
+	Dir  string
+	Etcd string // the endpoint of the storage; "" means the data file
 
 	t      testing.TB
-	name   string          // of the example
-	client func() *Kubectl // one per server, so that its cached discovery is used as a user's is
+	name   string          // name of the example
+	client func() *Kubectl // one per server, so that it reuses its discovery cache, as a user's does
 	cmd    *exec.Cmd
 	stdout *Output
 	stderr *Output
-	exited chan struct{} // closed when the process is gone
+	exited chan struct{} // closed when the process has ended
 
 	mu     sync.Mutex
-	code   int  // after exited; -1 when a signal ended it
-	waited bool // guarded by mu: somebody has looked at how the process ended
+	code   int  // valid after exited is closed; -1 after a signal
+	waited bool // guarded by mu: whether the test has waited for the end
 }
 
-// Output collects what a process writes. Its methods may be called concurrently.
+// Output collects the output of a process. Its methods may be called concurrently.
 type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -75,7 +75,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.buf.Write(p)
 }
 
-// String returns all that was written until now.
+// String returns the output so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +84,7 @@ func (o *Output) String() string {
 
 var readyLine = regexp.MustCompile(`^ready (https://\S+) kubeconfig=(.*)\n$`)
 
-// Start starts the example and waits until it says that it is ready. The server ends with the test at the latest.
+// Start starts the example and waits until it is ready. The server is stopped at the end of the test at the latest.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := Launch(t, o)
@@ -165,7 +165,7 @@ func exitCode(err error) int {
 	return 0
 }
 
-// cleanup stops what still runs and judges how it ended, unless the test has done that.
+// cleanup stops a running server and checks its exit, unless the test has done that.
 func (s *Server) cleanup() {
 	s.mu.Lock()
 	waited := s.waited
@@ -178,8 +178,7 @@ func (s *Server) cleanup() {
 	}
 }
 
-// Stop sends SIGTERM and fails the test unless the process then exits with 0, having written nothing to stdout but
-// its ready line.
+// Stop sends SIGTERM. It fails the test unless the process then exits with 0 and has written only its ready line to stdout.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.Signal(syscall.SIGTERM)
@@ -198,7 +197,7 @@ func (s *Server) Kill() {
 	s.Wait()
 }
 
-// Signal sends a signal to the process; a process that is gone is no error.
+// Signal sends a signal to the process. It is no error if the process has ended.
 func (s *Server) Signal(sig os.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -206,8 +205,8 @@ func (s *Server) Signal(sig os.Signal) {
 	}
 }
 
-// Wait waits for the process to end and returns its exit code, -1 when a signal ended it. After ExitTimeout the
-// process is killed and the test fails.
+// Wait waits for the end of the process and returns its exit code, or -1 after a signal. After ExitTimeout it kills the process
+// and fails the test.
 func (s *Server) Wait() int {
 	s.t.Helper()
 	timer := time.NewTimer(ExitTimeout)
@@ -215,7 +214,7 @@ func (s *Server) Wait() int {
 	select {
 	case <-s.exited:
 	case <-timer.C:
-		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines show in stderr
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // makes it print its goroutines to stderr
 		select {
 		case <-s.exited:
 		case <-time.After(5 * time.Second):
@@ -230,7 +229,7 @@ func (s *Server) Wait() int {
 	return s.code
 }
 
-// Exited is closed when the process is gone.
+// Exited returns a channel that is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
 func (s *Server) exitedNow() bool {
@@ -242,13 +241,13 @@ func (s *Server) exitedNow() bool {
 	}
 }
 
-// Stdout and Stderr return what the process has written until now.
+// Stdout returns the standard output of the process so far.
 func (s *Server) Stdout() string { return s.stdout.String() }
 
-// Stderr is Stdout for the other stream.
+// Stderr returns the standard error of the process so far.
 func (s *Server) Stderr() string { return s.stderr.String() }
 
-// Config is a client's configuration from the kubeconfig, without a client-side rate limit.
+// Config returns a client configuration from the kubeconfig, without a client-side rate limit.
 func (s *Server) Config() *rest.Config {
 	s.t.Helper()
 	c, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)

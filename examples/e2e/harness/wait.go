@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Patience is how long Eventually waits.
+// Patience is the maximum time that Eventually waits.
 const Patience = 60 * time.Second
 
-// Eventually waits until cond holds, asking often, and fails the test with what when it does not within Patience.
+// Eventually calls cond often until it returns true. It fails the test with what if that does not happen within Patience.
 func Eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(Patience)
@@ -21,8 +21,8 @@ func Eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// Soak is how long a test that only gets better with time should run: 30 s, 2 s with -short, or what the
-// environment variable KEELSON_SOAK says, such as 10m.
+// Soak returns how long a test should run that finds more the longer it runs: 30 s, 2 s with -short, or the value of the
+// environment variable KEELSON_SOAK, such as 10m.
 func Soak(t testing.TB) time.Duration {
 	t.Helper()
 	if v := os.Getenv("KEELSON_SOAK"); v != "" {

@@ -1,18 +1,19 @@
-// Package rbac serves the roles and bindings of rbac.authorization.k8s.io/v1, and has the server decide by them:
+// Package rbac provides an extension that serves the roles and bindings of rbac.authorization.k8s.io/v1 and authorizes requests
+// by them.
 //
 //	err := srv.Install(rbac.New(rbac.Options{}))
 //
-// The objects are validated, given defaults and shown in tables as by kube-apiserver. What they mean is in package rbac of
-// authz. A request is allowed if Policy.Authorizer of the server allows it, or, without one, the server's own rules, or else
-// a role: of every request that begins after a change of a role was acknowledged, the change decides.
+// The objects are validated, defaulted and shown in tables as by kube-apiserver. Package authz/rbac defines their meaning. A
+// request is allowed if Policy.Authorizer of the server allows it (without one, the server's own rules) or if a role allows it.
+// When a change of a role is acknowledged, it applies to every request that begins after that.
 //
-// # What is not there yet
+// # Limits
 //
-//   - Users can grant more than they may do: a user who may create or update roles or bindings can become
-//     administrator. Let only those write them who are; kube-apiserver's verbs escalate and bind have no effect.
-//   - There are no roles or bindings until somebody creates them: none of kube-apiserver's own, such as cluster-admin and
-//     system:discovery, is made. Members of system:masters may do everything without.
-//   - There are no access reviews and there is no impersonation: kubectl auth can-i and --as do not work. Try a request with
-//     the user's token.
-//   - An aggregationRule is validated and stored, and no controller fills in the rules.
+//   - There is no check against escalation: a user who may create or update roles or bindings can become administrator. Allow
+//     these writes to administrators only; kube-apiserver's verbs escalate and bind have no effect.
+//   - There are no roles or bindings until a client creates them: none of kube-apiserver's defaults exists, such as cluster-admin
+//     and system:discovery. Members of system:masters may do everything without a role.
+//   - There are no access reviews and there is no impersonation: kubectl auth can-i and --as do not work. Send the request with
+//     the user's token instead.
+//   - An aggregationRule is validated and stored, but no controller fills in the rules.
 package rbac

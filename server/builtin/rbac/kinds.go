@@ -49,17 +49,17 @@ func RoleBinding() server.Resource {
 	})
 }
 
-// object is a Go type of the four.
+// object is one of the four Go types.
 type object interface {
 	runtime.Object
 	metav1.Object
 }
 
 func withDefaults[T object](obj T) {
-	_ = authzrbac.Default(obj) // its only error is another kind
+	_ = authzrbac.Default(obj) // it fails only for other kinds
 }
 
-// strategy is the same for all four: plain data, which a PUT may create.
+// strategy returns the strategy of all four kinds: a PUT may create them.
 func strategy[T object]() registry.Strategy[T] {
 	return registry.Strategy[T]{
 		ValidateName: authzrbac.ValidateName,
@@ -73,7 +73,7 @@ func strategy[T object]() registry.Strategy[T] {
 	}
 }
 
-// canonicalize makes no rules of rules that are an empty list, as kube-apiserver does when it stores them.
+// canonicalize replaces empty rules by nil, as kube-apiserver does when it stores them.
 func canonicalize[T object](obj T) {
 	var rules *[]rbacv1.PolicyRule
 	switch obj := any(obj).(type) {
@@ -89,7 +89,7 @@ func canonicalize[T object](obj T) {
 	}
 }
 
-// validateGenerateName judges the generateName of an update, which may change it.
+// validateGenerateName validates the generateName in an update, which may change it.
 func validateGenerateName(m metav1.Object) field.ErrorList {
 	prefix := m.GetGenerateName()
 	if prefix == "" {
@@ -102,7 +102,7 @@ func validateGenerateName(m metav1.Object) field.ErrorList {
 	return errs
 }
 
-// roleColumns are those of kinds for which kube-apiserver has none of their own.
+// roleColumns returns the columns of roles, which have no columns of their own in kube-apiserver.
 func roleColumns[T object]() []server.Column[T] {
 	return []server.Column[T]{{
 		Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
@@ -110,7 +110,8 @@ func roleColumns[T object]() []server.Column[T] {
 	}}
 }
 
-// bindingColumns are those of kubectl get. kube-apiserver describes the role in the words of v1beta1, which lack a sentence.
+// bindingColumns returns the columns of bindings. kube-apiserver describes the role with the text of v1beta1, which lacks a
+// sentence.
 func bindingColumns[T object](kind, roleDoc string, of func(T) (rbacv1.RoleRef, []rbacv1.Subject)) []server.Column[T] {
 	names := func(title, subjectKind string) server.Column[T] {
 		return server.Column[T]{
@@ -138,7 +139,7 @@ func bindingColumns[T object](kind, roleDoc string, of func(T) (rbacv1.RoleRef, 
 	}
 }
 
-// subjectNames are those of the subjects of a kind; a service account's has its namespace before it.
+// subjectNames returns the names of the subjects of a kind. That of a service account has its namespace before it.
 func subjectNames(subjects []rbacv1.Subject, kind string) string {
 	var names []string
 	for _, s := range subjects {

@@ -24,19 +24,19 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// What a change of the policy means for requests of others that are under way all the time.
+// These tests change the policy while other clients send requests all the time.
 
-// epochs are the states of a policy that a writer changes. An epoch is even while a change is under way; of the others each
-// second one allows.
+// epochs are the states of a policy that a writer changes. An epoch is even while a change is in progress. Every second one of
+// the other epochs allows the requests.
 type epochs struct {
 	t    *testing.T
 	now  atomic.Int64
-	seen chan int64 // the epochs in which a request began and ended
+	seen chan int64 // epochs in which a request began and ended
 }
 
 func (e *epochs) allows(epoch int64) bool { return epoch%4 == 1 }
 
-// ask sends requests of a user until done is closed, each of which has to be decided by the epoch in which it is.
+// ask sends requests of a user until done is closed. Each must be decided by the epoch in which it is sent.
 func (e *epochs) ask(client *http.Client, url string, done <-chan struct{}) {
 	for {
 		before := e.now.Load()
@@ -59,7 +59,7 @@ func (e *epochs) ask(client *http.Client, url string, done <-chan struct{}) {
 	}
 }
 
-// change makes the next epoch, and waits until some requests were decided in it.
+// change starts the next epoch, and waits until some requests were decided in it.
 func (e *epochs) change(write func()) {
 	e.now.Add(1)
 	write()
@@ -78,12 +78,12 @@ func openBolt(path string) storage.Opener {
 	}
 }
 
-// mapsOnly is what start serves besides roles and bindings.
+// mapsOnly returns the kinds that start serves besides roles and bindings.
 func mapsOnly() server.Group {
 	return server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{builtin.ConfigMap()}}}}
 }
 
-// A role or a binding that is deleted decides nothing from the answer on, and the file has the policy when it is opened again.
+// A deleted role or binding has no effect after the answer to the DELETE. The file has the policy when it is opened again.
 func TestRevocationOnAFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
@@ -91,7 +91,7 @@ func TestRevocationOnAFile(t *testing.T) {
 	maps := srv.URL + "/api/v1/namespaces/ns/configmaps"
 
 	e := &epochs{t: t, seen: make(chan int64)}
-	e.now.Store(-1) // nothing allows
+	e.now.Store(-1) // no epoch allows requests
 	user := srv.AddUser(authn.User{Name: "u"})
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -153,7 +153,7 @@ func TestRevocationOnAFile(t *testing.T) {
 	first.Wait()
 }
 
-// The first request after the extension was installed is decided by the stored policy, though nothing is loaded by then.
+// The first request after the installation of the extension is decided by the stored policy, although it is not loaded yet.
 func TestFirstRequestWaitsForThePolicy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
@@ -198,19 +198,19 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	}
 }
 
-// kinds are those that the extension serves.
+// kinds returns the kinds of the extension.
 func kinds() []server.Resource {
 	return []server.Resource{rbac.ClusterRole(), rbac.ClusterRoleBinding(), rbac.Role(), rbac.RoleBinding()}
 }
 
-// shared is a storage of two servers, which neither closes.
+// shared is a storage that two servers use; neither closes it.
 type shared struct{ storage.Backend }
 
 func (shared) Close() error { return nil }
 
-// A writer that changes roles and bindings one after the other never makes a request see a part of its changes without those
-// of before. Half of the requests go to another server than the writer's: that one answers a write only when it has read the
-// policy of before, so that none comes while it reads.
+// If a writer changes roles and bindings one after the other, no request sees a change without the changes before it. Half of the
+// requests go to another server than the writer's. That server answers a write only after it has read the policy before the
+// write, so that no write happens during a read.
 func TestNoHalfChanges(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]storage.Opener{
@@ -231,7 +231,7 @@ func TestNoHalfChanges(t *testing.T) {
 	}
 }
 
-// A stored role that cannot be decoded is reported and allows nothing, and changes of others have effect.
+// A stored role that cannot be decoded is reported and allows nothing. Changes of other roles still have effect.
 func TestUnreadableRole(t *testing.T) {
 	t.Parallel()
 	backend := memory.New(memory.Options{})

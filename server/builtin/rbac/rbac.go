@@ -10,19 +10,20 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Name is that of the authorizer. Its check in /readyz, "authorizer-rbac", says whether it follows the stored roles and
+// Name is the name of the authorizer. Its check in /readyz, "authorizer-rbac", reports whether it follows the stored roles and
 // bindings.
 const Name = "rbac"
 
-// Options refines New. The zero Options is fine.
+// Options are the options of New. The zero Options is valid.
 type Options struct {
-	// Authorizer refines the authorizer. Its Hooks are called besides what Logger gets.
+	// Authorizer are the options of the authorizer. Its Hooks are called in addition to the logging.
 	Authorizer authzrbac.Options
-	// Logger gets why roles and bindings cannot be read, and which are left out because they cannot be decoded; nil is silent.
+	// Logger receives the errors of reading roles and bindings, and the objects that are ignored because they cannot be decoded.
+	// With nil nothing is logged.
 	Logger *zap.Logger
 }
 
-// New returns the extension. It is installed once in a server, before it serves or while it does.
+// New returns the extension. Install it once in a server, before or while the server serves.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

@@ -17,11 +17,11 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// What the kinds answer is in server/testdata/wire/rbac. Here is what they do to others.
+// server/testdata/wire/rbac has the answers for these kinds. The tests here check their effect on other requests.
 
 const group = "/apis/rbac.authorization.k8s.io/v1"
 
-// start is a server with roles, bindings and ConfigMaps.
+// start returns a server with roles, bindings and ConfigMaps.
 func start(t testing.TB, o server.Options) *servertest.Server {
 	t.Helper()
 	o.Groups = []server.Group{mapsOnly()}
@@ -54,11 +54,11 @@ func ask(t testing.TB, client *http.Client, method, url, body string) answer {
 		t.Error(err)
 	}
 	var status struct{ Message string }
-	_ = json.Unmarshal(text, &status) // /readyz is no JSON
+	_ = json.Unmarshal(text, &status) // the answer of /readyz is not JSON
 	return answer{resp.StatusCode, status.Message, string(text)}
 }
 
-// must is ask for what succeeds.
+// must is ask for a request that must succeed.
 func must(t testing.TB, client *http.Client, method, url, body string) {
 	t.Helper()
 	if a := ask(t, client, method, url, body); a.code >= http.StatusBadRequest {
@@ -101,7 +101,7 @@ func TestRolesDecide(t *testing.T) {
 	if got := ask(t, alice, "GET", srv.URL+group+"/clusterroles", ""); got.code != 403 {
 		t.Errorf("whom no role lets read roles: %d", got.code)
 	}
-	// What the server allows by itself stays.
+	// The requests that the server itself allows are still allowed.
 	for _, path := range []string{"/healthz", "/apis"} {
 		if got := ask(t, alice, "GET", srv.URL+path, ""); got.code != 200 {
 			t.Errorf("%s: %d", path, got.code)
@@ -109,7 +109,7 @@ func TestRolesDecide(t *testing.T) {
 	}
 }
 
-// Every request that begins after a DELETE was answered is decided without what was deleted, while others write.
+// Every request that begins after the answer to a DELETE is decided without the deleted object, while other clients write.
 func TestDeletedRolesDecideNothing(t *testing.T) {
 	t.Parallel()
 	srv := start(t, server.Options{})
@@ -151,7 +151,7 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-// Objects are where kube-apiserver has them.
+// Objects have the storage keys of kube-apiserver.
 func TestStoredWhereKubernetesHasThem(t *testing.T) {
 	t.Parallel()
 	backend := memory.New(memory.Options{})
@@ -174,7 +174,7 @@ func TestStoredWhereKubernetesHasThem(t *testing.T) {
 	}
 }
 
-// Whatever a body is, the answer is no fault of the server's.
+// No body causes an internal error.
 func FuzzObjects(f *testing.F) {
 	srv := start(f, server.Options{})
 	paths := []string{"/clusterroles", "/clusterrolebindings", "/namespaces/ns/roles", "/namespaces/ns/rolebindings"}

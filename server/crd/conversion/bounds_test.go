@@ -52,7 +52,7 @@ func TestMaxWaiting(t *testing.T) {
 		asked = append(asked, c.ask(t, name))
 		waitFor(t, c, i+1)
 	}
-	for _, name := range []string{"c", "a"} { // also of what is under way
+	for _, name := range []string{"c", "a"} { // also during a conversion
 		wantStatus(t, (<-c.ask(t, name)).err, 429, "too many requests wait for the conversion webhook of things."+group+", please try again later")
 	}
 	if got := conversion.Flights(c.Webhook); got != 2 {
@@ -66,7 +66,7 @@ func TestMaxWaiting(t *testing.T) {
 	c.want(t, "a", "b", "c")
 }
 
-// Long lists are cut into calls; one object goes out however long it is.
+// A long list is divided into calls; a single object is sent whatever its length is.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{MaxObjects: 4}, false)
@@ -83,7 +83,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Two states of one object never go into one call, nor do objects without a uid: an answer that exchanges them looks right.
+// Two states of one object, and objects without a uid, are never sent in one call: nobody would notice if the answer exchanged
+// them.
 func TestObjectsThatCannotBeToldApart(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{MaxCalls: 1}, false)
@@ -115,7 +116,7 @@ func TestNothingToDo(t *testing.T) {
 	c.want(t, "a")
 }
 
-// The webhook of a definition stays while its conversion does, and nothing is remembered of another.
+// The webhook of a definition remains the same while its conversion does, and does not use answers of another one.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	all := lies()
@@ -156,7 +157,7 @@ func TestDefinitions(t *testing.T) {
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: service, CABundle: []byte(" \n")}, ConversionReviewVersions: []string{"v7"},
 		},
 	}
-	w, err := f.Webhook(crd) // a bundle of spaces is none
+	w, err := f.Webhook(crd) // a bundle of spaces counts as none
 	if err != nil || !strings.Contains(w.String(), "(the service b.a.svc:443)") {
 		t.Fatal(w, err)
 	}
@@ -168,7 +169,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// After Close there is nothing under way, and no goroutine.
+// After Close no call is in flight and no goroutine is left.
 func TestClose(t *testing.T) {
 	l := lie{name: "counted"}
 	c := &counted{entered: make(chan struct{}, 10), hold: make(chan struct{})}
@@ -179,7 +180,7 @@ func TestClose(t *testing.T) {
 	var told atomic.Int64
 	f := conversion.New(caller, conversion.Options{MaxCalls: 1, Hooks: conversion.Hooks{
 		Called: func(conversion.Call) {
-			time.Sleep(20 * time.Millisecond) // which Close waits for
+			time.Sleep(20 * time.Millisecond) // Close waits for this
 			told.Add(1)
 		},
 	}})
@@ -211,7 +212,8 @@ func TestClose(t *testing.T) {
 	c.want(t, "a", "remembered")
 }
 
-// A webhook that hangs is given up, and neither its askers nor those of another definition wait for longer than they want.
+// A call to a webhook that hangs ends at its timeout. Callers of its Convert, and those of other definitions, wait no longer than
+// they want.
 func TestHanging(t *testing.T) {
 	t.Parallel()
 	all := lies()

@@ -20,22 +20,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// itemKey tells apart what is to be converted: an object's JSON, and the version.
+// itemKey is the hash of an object's JSON and the wanted version.
 type itemKey [sha256.Size]byte
 
-// item is one object that is with the webhook, or is to be, for all who want it.
+// item is one object that was sent to the webhook, or will be, for all callers that want it.
 type item struct {
 	key      itemKey
 	sent     []byte   // JSON, without a resourceVersion
-	original original // until the call ends; it is its own
+	original original // its metadata is nil after the call; shares nothing with the object
 	call     *call
 
-	askers int // who wait for it; guarded by the mu of the Webhook
+	askers int // number of callers that wait for it; guarded by the mu of the Webhook
 
-	// What is below is written before call.done is closed, and not changed after that, but for out.
+	// The fields below are written before call.done is closed. Only out is changed after that.
 	converted []byte
 	problem   *problem
-	out       *unstructured.Unstructured // the first who asks takes it; guarded by the mu of the Webhook from then on
+	out       *unstructured.Unstructured // the first caller takes it; guarded by the mu of the Webhook after the call
 }
 
 // call is one call to a webhook.
@@ -46,8 +46,8 @@ type call struct {
 	done   chan struct{}
 }
 
-// sentForm is an object as a webhook gets it. There is no resourceVersion in it: it says nothing about the object, and
-// without it an object that was just written is the same that is read.
+// sentForm returns the JSON of an object as a webhook receives it, without a resourceVersion. The resourceVersion does not matter
+// for the conversion. Without it an object that was just written equals the one that is read.
 func sentForm(in *unstructured.Unstructured) ([]byte, error) {
 	object := in.Object
 	if metadata, ok := object["metadata"].(map[string]any); ok {
@@ -68,7 +68,7 @@ func keyOf(sent []byte, to schema.GroupVersion) itemKey {
 	return itemKey(h.Sum(nil))
 }
 
-// enqueue makes calls of items, and has them made when it is their turn. The caller holds mu.
+// enqueue makes calls of items and queues them. The caller holds mu.
 func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 	o := w.factory.opts
 	for len(items) > 0 {
@@ -84,7 +84,7 @@ func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 		}
 		if w.factory.work(w.run) {
 			w.running++
-		} else if w.running == 0 { // nor will there be anybody who looks into the queue
+		} else if w.running == 0 { // no goroutine would ever look at the queue
 			w.queue = nil
 			c.fail(&problem{whole: true, nobody: true, err: errClosed()})
 			w.land(c)
@@ -92,8 +92,8 @@ func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 	}
 }
 
-// together returns how many of items, of which there is one, go into one call. Two states of one object never do, nor does one
-// without a uid with others: an answer in which two that are called the same are exchanged could not be told from a right one.
+// together returns how many of items, which is not empty, go into one call. Two states of one object never go into one call, and
+// an object without a uid goes alone: if an answer exchanged them, nobody could notice.
 func (o Options) together(items []*item) int {
 	size, seen := 0, map[string]bool{}
 	for n, i := range items {
@@ -107,7 +107,7 @@ func (o Options) together(items []*item) int {
 	return len(items)
 }
 
-// run makes calls until there is none to make.
+// run makes queued calls until the queue is empty.
 func (w *Webhook) run() {
 	for {
 		w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *Webhook) run() {
 	}
 }
 
-// do makes a call.
+// do makes one call.
 func (w *Webhook) do(c *call) {
 	began := time.Now()
 	switch {
@@ -148,11 +148,11 @@ func (w *Webhook) do(c *call) {
 	w.land(c)
 }
 
-// land ends a call: who waits for it goes on. The caller holds mu.
+// land ends a call and wakes its waiters. The caller holds mu.
 func (w *Webhook) land(c *call) {
 	for _, i := range c.items {
 		if i.problem == nil {
-			w.factory.memory.put(memoryKey{w.id, i.key}, i.converted) // before it leaves flights, so that it is always in one of both
+			w.factory.memory.put(memoryKey{w.id, i.key}, i.converted) // before it leaves flights: it is always in one of them
 		}
 		if w.flights[i.key] == i {
 			delete(w.flights, i.key)
@@ -161,7 +161,7 @@ func (w *Webhook) land(c *call) {
 	close(c.done)
 }
 
-// ask asks the webhook, and gives the items what they become. It returns the first problem, or nil.
+// ask sends a call to the webhook and stores the results in the items. It returns the first problem, or nil.
 func (w *Webhook) ask(c *call) *problem {
 	uid := types.UID(uuid.NewString())
 	answer, err := w.client.Post(w.factory.life, w.factory.reviews.request(w.review, uid, c.to, c.items))
@@ -182,14 +182,15 @@ func (w *Webhook) ask(c *call) *problem {
 }
 
 const (
-	// bigAnswer is the length of answers that are read one after another, for that takes many times their length.
+	// bigAnswer is the length in bytes from which answers are decoded one after another. Decoding takes many times their length.
 	bigAnswer = 1 << 20
-	// maxCrowd is how many objects too many may be read to say what else is wrong.
+	// maxCrowd is the number of surplus objects in an answer up to which the answer is decoded, so that other errors can be
+	// reported.
 	maxCrowd = 1000
 )
 
-// judge gives the items of a call what an answer has for them. It returns the first problem, or nil. reject makes the error of an
-// answer that is none of a conversion webhook.
+// judge stores the objects of an answer in the items of a call. It returns the first problem, or nil. reject makes the error for
+// an answer that is not from a conversion webhook.
 func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte, reject func(reason error) *webhook.Error) *problem {
 	if n := crowd(answer); n > len(c.items)+maxCrowd {
 		return c.fail(c.rejected(PartialResponse, reject(fmt.Errorf("returned %d objects, expected %d", n, len(c.items)))))
@@ -217,23 +218,23 @@ func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte, r
 	return first
 }
 
-// take judges what the webhook made of an item.
+// take checks and stores the converted object of an item.
 func (i *item) take(converted runtime.RawExtension, to schema.GroupVersion) {
 	i.out, i.problem = restored(i.original, converted.Raw, to)
-	i.original.metadata = nil // which the object has now
+	i.original.metadata = nil // the new object has it now
 	if i.problem == nil {
 		i.converted = converted.Raw
 	}
 }
 
-// problem is one of all items of a call.
+// problem returns a problem that all items of a call have.
 func (c *call) problem(failure Failure, format string, args ...any) *problem {
 	p := problemOf(failure, c.items[0].original.gvk, format, args...)
 	p.whole = true
 	return p
 }
 
-// rejected is a problem of all items of a call that has no usable answer. A *webhook.Error says to clients what they may know.
+// rejected returns a problem for all items of a call without a usable answer. A *webhook.Error has a text that clients may see.
 func (c *call) rejected(failure Failure, err error) *problem {
 	p := c.problem(failure, "failed: %v", err)
 	p.reason = err
@@ -243,7 +244,7 @@ func (c *call) rejected(failure Failure, err error) *problem {
 	return p
 }
 
-// fail has all items of a call fail, and returns the problem.
+// fail sets the problem of all items of a call, and returns it.
 func (c *call) fail(p *problem) *problem {
 	for _, i := range c.items {
 		i.problem = p
@@ -251,7 +252,7 @@ func (c *call) fail(p *problem) *problem {
 	return p
 }
 
-// busy is the error of who is too many.
+// busy returns the error for a call of Convert that is refused because too many wait.
 func (w *Webhook) busy() error {
 	return apierrors.NewTooManyRequests(fmt.Sprintf("too many requests wait for the conversion webhook of %s, please try again later", w.name), 1)
 }

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// original is what of an object is in the converted one again, but for the resourceVersion. It shares nothing with the object.
+// original has the parts of an object that are the same in the converted one, without the resourceVersion. It shares nothing with
+// the object.
 type original struct {
 	gvk                  schema.GroupVersionKind
 	name, namespace, uid string
@@ -40,22 +41,22 @@ func originalOf(in *unstructured.Unstructured) original {
 	return o
 }
 
-// problem is what is wrong with a call, or with an object of it.
+// problem describes what is wrong with a call, or with one object of it.
 type problem struct {
 	failure Failure
 	text    string // for clients
-	whole   bool   // the problem is that of the call, and perhaps of another object in it
+	whole   bool   // the problem is that of the call, and may be caused by another object in it
 	nobody  bool   // nobody answered
-	err     error  // is told instead of the text
-	reason  error  // is logged instead of the text
+	err     error  // if not nil, it is returned instead of the text
+	reason  error  // if not nil, it is logged instead of the text
 }
 
-// problemOf is the problem of an object, or of a call whose first object that is.
+// problemOf returns the problem of an object with kind gvk, or of a call whose first object has that kind.
 func problemOf(failure Failure, gvk schema.GroupVersionKind, format string, args ...any) *problem {
 	return &problem{failure: failure, text: cut(fmt.Sprintf("conversion webhook for %v %s", gvk, fmt.Sprintf(format, args...)))}
 }
 
-// error is what clients hear.
+// error returns the error for clients.
 func (p *problem) error() error {
 	if p.err != nil {
 		return p.err
@@ -63,7 +64,7 @@ func (p *problem) error() error {
 	return failed(p.text)
 }
 
-// forLog is what the operator hears.
+// forLog returns the error for the log.
 func (p *problem) forLog() error {
 	if p.reason != nil {
 		return p.reason
@@ -71,15 +72,15 @@ func (p *problem) forLog() error {
 	return p.error()
 }
 
-// restored makes an object of what a webhook made of it: of its metadata, labels and annotations are the webhook's, and all
-// other is as it was. The resourceVersion is missing. o.metadata belongs to the result.
+// restored returns the object that a webhook converted, with the original metadata except for the labels and annotations, which
+// are those of the webhook. It has no resourceVersion. o.metadata belongs to the result.
 func restored(o original, converted []byte, to schema.GroupVersion) (*unstructured.Unstructured, *problem) {
 	wrong := func(format string, args ...any) *problem {
 		return problemOf(InvalidConvertedObject, o.gvk, format, args...)
 	}
 	out := &unstructured.Unstructured{}
-	if err := out.UnmarshalJSON(converted); err != nil {
-		return nil, &problem{failure: InvalidConvertedObject, text: cut(err.Error())} // sic
+	if err := out.UnmarshalJSON(converted); err != nil { // sic: without a prefix, as in kube-apiserver
+		return nil, &problem{failure: InvalidConvertedObject, text: cut(err.Error())} // sic: kube-apiserver has no other text either
 	}
 	gvk := out.GroupVersionKind()
 	if gvk.GroupVersion() != to {
@@ -139,7 +140,7 @@ func restoreMetadata(o original, out *unstructured.Unstructured) error {
 	return nil
 }
 
-// checkStrings judges labels or annotations, which may stay as they were, whatever they were.
+// checkStrings validates labels or annotations. Unchanged ones are valid, whatever they contain.
 func checkStrings(part string, was, is map[string]any) error {
 	changed := len(was) != len(is)
 	all := make(map[string]string, len(is))
@@ -157,26 +158,26 @@ func checkStrings(part string, was, is map[string]any) error {
 	}
 	if part == "labels" {
 		return metav1validation.ValidateLabels(all, field.NewPath("metadata", part)).ToAggregate()
-	}
-	return validation.ValidateAnnotations(all, field.NewPath("metadata", "annotation")).ToAggregate() // sic
+	} // sic: kube-apiserver has the singular too
+	return validation.ValidateAnnotations(all, field.NewPath("metadata", "annotation")).ToAggregate() // sic: kube-apiserver has the singular
 }
 
-// maxText bounds what clients are told, of which a webhook may have written any part.
+// maxText is the maximum length in bytes of a text for clients, any part of which a webhook may have written.
 const maxText = 16 << 10
 
-// cut bounds a text.
+// cut shortens a text to about maxText.
 func cut(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
 	end := maxText
-	for end > maxText-4 && s[end]&0xC0 == 0x80 { // amid a rune
+	for end > maxText-4 && s[end]&0xC0 == 0x80 { // inside a rune
 		end--
 	}
 	return fmt.Sprintf("%s... (%d bytes more)", s[:end], len(s)-end)
 }
 
-// failed is an error as kube-apiserver answers it that is not one of the API.
+// failed returns an error of code 500 without a reason, as kube-apiserver returns errors that are not StatusErrors.
 func failed(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// counted is a webhook that counts, and answers when it is told to.
+// counted is a webhook that records its calls, and answers when hold allows it.
 type counted struct {
 	*conversion.Webhook
 	factory *conversion.Factory
-	entered chan struct{} // gets one for each call, before it is answered
-	hold    chan struct{} // nil, or each call waits for one, or for it to be closed
+	entered chan struct{} // receives a value for each call before it is answered
+	hold    chan struct{} // nil, or each call receives a value before it answers; may be closed
 	change  func(answer review)
 
 	mu      sync.Mutex // guards all below
@@ -29,7 +29,7 @@ type counted struct {
 	peak    int
 }
 
-// newCounted starts one. held says that calls wait.
+// newCounted starts a webhook. held says whether calls wait for hold.
 func newCounted(t testing.TB, o conversion.Options, held bool) *counted {
 	t.Helper()
 	c := &counted{entered: make(chan struct{}, 10000)}
@@ -73,7 +73,7 @@ func (c *counted) answer(w http.ResponseWriter, r *http.Request, asked review) {
 	sendJSON(w, answer)
 }
 
-// seen returns what was asked for, sorted.
+// seen returns the names in the calls so far, sorted.
 func (c *counted) seen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,13 +104,13 @@ func named(n int) []string {
 	return out
 }
 
-// result is what somebody got.
+// result is the result of one call of Convert.
 type result struct {
 	out []*unstructured.Unstructured
 	err error
 }
 
-// ask asks in the background.
+// ask calls Convert in a goroutine.
 func (c *counted) ask(t testing.TB, names ...string) chan result {
 	t.Helper()
 	done := make(chan result, 1)
@@ -121,7 +121,7 @@ func (c *counted) ask(t testing.TB, names ...string) chan result {
 	return done
 }
 
-// wantNames checks that the objects came in order, and converted.
+// wantNames checks that the converted objects have these names in this order.
 func wantNames(t testing.TB, r result, names ...string) {
 	t.Helper()
 	if r.err != nil {
@@ -140,7 +140,7 @@ func wantNames(t testing.TB, r result, names ...string) {
 	}
 }
 
-// wantStatus checks that an error is one of the API.
+// wantStatus checks that an error is a StatusError with a code and a text.
 func wantStatus(t testing.TB, err error, code int32, text string) {
 	t.Helper()
 	var s apierrors.APIStatus

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Waiting is closed when n wait for a webhook, or ctx ends.
+// Waiting returns a channel that is closed when n calls wait for a webhook, or when ctx ends.
 func Waiting(ctx context.Context, w *Webhook, n int) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -23,21 +23,21 @@ func Waiting(ctx context.Context, w *Webhook, n int) <-chan struct{} {
 	return done
 }
 
-// Queued is how many calls wait for their turn.
+// Queued returns the number of queued calls.
 func Queued(w *Webhook) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.queue)
 }
 
-// Flights is how many objects are with a webhook, or wait for that.
+// Flights returns the number of objects in queued calls and calls in flight.
 func Flights(w *Webhook) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.flights)
 }
 
-// Remembered is how much is.
+// Remembered returns the size of the remembered answers.
 func Remembered(f *Factory) (bytes, n int) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()

@@ -13,62 +13,73 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Options refines New. The zero Options is valid.
+// Options are the options of New. The zero Options is valid.
+//
+// For each definition, the calls in flight and the waiting calls of Convert are bounded. For each call, the time, the objects and
+// the bytes in both directions are bounded. Further calls wait for their turn or fail with 429. Answers of more than a MiB are
+// decoded one at a time. So a webhook that hangs holds a bounded number of requests. It does not affect other definitions, nor
+// the versions that need no webhook.
 type Options struct {
-	// MaxCalls bounds how many calls to the webhook of one definition there are at once; 0 is 16.
+	// MaxCalls is the maximum number of concurrent calls to the webhook of one definition; 0 means 16.
 	MaxCalls int
-	// MaxWaiting bounds how many calls of Convert wait for the webhook of one definition; more fail with 429. 0 is 400.
+	// MaxWaiting is the maximum number of calls of Convert that wait for the webhook of one definition; more fail with 429. 0
+	// means 400.
 	MaxWaiting int
-	// MaxObjects and MaxBytes bound what is sent in one call; 0 is 500 objects, and 4 MiB of them. An object that is longer
-	// is sent alone.
+	// MaxObjects and MaxBytes bound the objects that are sent in one call; 0 means 500 objects and 4 MiB. A longer object is sent
+	// alone.
 	MaxObjects, MaxBytes int
-	// Memory bounds the bytes of the latest answers that are remembered, of all definitions together. 0 is 32 MiB; a negative
-	// one remembers nothing.
+	// Memory is the maximum number of bytes of remembered answers, for all definitions together. 0 means 32 MiB; with a negative
+	// number no answer is remembered.
 	Memory int
-	// Remember is for how long an answer is remembered; 0 is a minute.
+	// Remember is how long an answer is remembered; 0 means a minute.
 	Remember time.Duration
-	// Hooks are told what happens.
+	// Hooks are called after conversions and calls.
 	Hooks Hooks
 }
 
-// Hooks are told what happens. Each may be nil; they are called concurrently, and must not block.
+// Hooks are functions that are called after conversions and calls. Each may be nil. They are called concurrently and must not
+// block.
 type Hooks struct {
-	// Converted is called when a call of Convert ends that had something to convert.
+	// Converted is called at the end of each call of Convert that had an object to convert.
 	Converted func(Conversion)
-	// Called is called when a call to the webhook of a definition ends.
+	// Called is called at the end of each call to a webhook.
 	Called func(Call)
 }
 
-// Call is one call to a webhook.
+// Call describes one call to a webhook.
 type Call struct {
-	Definition string // its name, widgets.example.com
-	Objects    int    // that were sent
-	Took       time.Duration
-	Failure    Failure // "" when it went well
-	// Err is what was wrong, nil when nothing was. It is for the log of the server: it says what answered, or did not, which
-	// clients are not told, see package webhook. The webhook may have written any part of its text.
+	Definition string        // the name of the definition, such as widgets.example.com
+	Objects    int           // the number of objects sent
+	Took       time.Duration // the duration of the call
+	Failure    Failure       // "" if the call succeeded
+	// Err is the cause of the failure, nil on success. It is meant for the log of the server: it says what answered, or what did
+	// not, which clients must not learn; see package webhook. The webhook may have written any part of its text.
 	Err error
 }
 
-// Conversion is one call of Convert.
+// Conversion describes one call of Convert.
 type Conversion struct {
-	Definition string // its name, widgets.example.com
-	From, To   string // versions; From is that of the first object which was not of the other one
-	Took       time.Duration
-	Err        error
-	// Sent, Shared and Remembered are how many objects were sent to the webhook, were with it already because somebody else
-	// asked for the same, and were remembered.
+	Definition string        // the name of the definition, such as widgets.example.com
+	From, To   string        // versions; From is that of the first object that was converted
+	Took       time.Duration // the duration of the call of Convert
+	Err        error         // the error that Convert returned
+	// Sent is the number of objects that were sent to the webhook. Shared is the number of objects that another call of Convert
+	// had already sent. Remembered is the number of objects whose answers were remembered.
 	Sent, Shared, Remembered int
 }
 
-// Failure is how a call to a webhook fails.
+// Failure is the way in which a call to a webhook failed.
 type Failure string
 
-// The ways in which a call fails, as kube-apiserver names them in its metrics.
+// These are the ways in which a call fails, with the names of kube-apiserver's metrics.
 const (
-	CallFailure            Failure = "conversion_webhook_call_failure"
-	MalformedResponse      Failure = "conversion_webhook_malformed_response_failure"
-	PartialResponse        Failure = "conversion_webhook_partial_response_failure"
+	// CallFailure means that the call failed, or that its answer could not be decoded.
+	CallFailure Failure = "conversion_webhook_call_failure"
+	// MalformedResponse means that the answer was not a valid ConversionReview, or that the webhook refused to convert.
+	MalformedResponse Failure = "conversion_webhook_malformed_response_failure"
+	// PartialResponse means that the answer had another number of objects than the request.
+	PartialResponse Failure = "conversion_webhook_partial_response_failure"
+	// InvalidConvertedObject means that a converted object was invalid.
 	InvalidConvertedObject Failure = "conversion_webhook_invalid_converted_object_failure"
 )
 
@@ -81,7 +92,7 @@ const (
 	defaultRemember   = time.Minute
 )
 
-// errClosed is what becomes of a conversion after Close.
+// errClosed returns the error of a conversion after Close.
 func errClosed() error { return apierrors.NewServiceUnavailable("the server is shutting down") }
 
 // Factory owns the conversion webhooks of all definitions. All methods may be called concurrently.
@@ -89,20 +100,20 @@ type Factory struct {
 	opts    Options
 	caller  *webhook.Caller
 	reviews *reviews
-	broken  error // why there are no reviews
+	broken  error // why reviews is nil
 	memory  *memory
 	life    context.Context
 	end     context.CancelFunc
-	big     sync.Mutex // is held by who reads an answer that is big
+	big     sync.Mutex // is held while an answer longer than bigAnswer is decoded
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards all fields below
 	closed bool
 	calls  sync.WaitGroup // Add under mu, while not closed
-	made   uint64         // webhooks so far
+	made   uint64         // number of webhooks made so far
 	hooks  map[string]*Webhook
 }
 
-// New returns a factory whose webhooks are called by caller, which stays the owner's: it is closed after the factory.
+// New returns a factory that calls webhooks with caller. The owner of caller closes it after the factory.
 func New(caller *webhook.Caller, o Options) *Factory {
 	for _, n := range []struct {
 		is    *int
@@ -127,9 +138,9 @@ func New(caller *webhook.Caller, o Options) *Factory {
 	return f
 }
 
-// Webhook returns the webhook of a definition whose strategy is Webhook, or says what is wrong with it. While that part of the
-// definition stays the same, so does the Webhook; when it does not, the one before answers those who have it for as long as they
-// do, and what it remembered is gone. crd is not kept.
+// Webhook returns the webhook of a definition whose conversion strategy is Webhook. It returns an error if that part of the
+// definition is invalid. It returns the same Webhook until that part changes. The old Webhook can still be used after a change,
+// but its remembered answers are dropped. Webhook does not keep crd.
 func (f *Factory) Webhook(crd *apiextensionsv1.CustomResourceDefinition) (*Webhook, error) {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter ||
@@ -165,7 +176,7 @@ func (f *Factory) Webhook(crd *apiextensionsv1.CustomResourceDefinition) (*Webho
 	return w, nil
 }
 
-// clientConfig says in general terms where a webhook is.
+// clientConfig returns the configuration of package webhook for c.
 func clientConfig(c *apiextensionsv1.WebhookClientConfig) webhook.Config {
 	out := webhook.Config{CABundle: c.CABundle}
 	if len(bytes.TrimSpace(out.CABundle)) == 0 {
@@ -186,8 +197,8 @@ func clientConfig(c *apiextensionsv1.WebhookClientConfig) webhook.Config {
 	return out
 }
 
-// Forget drops what there is of the definition of a name: it is gone, or needs no webhook any more. Who has its Webhook may go on
-// using it.
+// Forget drops the webhook of the definition with a name and its remembered answers. Call it when the definition is gone or no
+// longer needs a webhook. Callers that have the Webhook may go on using it.
 func (f *Factory) Forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +208,7 @@ func (f *Factory) Forget(name string) {
 	}
 }
 
-// Close ends the calls under way, waits for them, and forgets everything. Conversions fail from now on.
+// Close cancels the calls in flight, waits for them, and drops all remembered answers. Conversions fail from then on.
 func (f *Factory) Close() {
 	f.mu.Lock()
 	f.closed = true
@@ -208,7 +219,7 @@ func (f *Factory) Close() {
 	f.memory.close()
 }
 
-// work runs a function, which Close waits for; false if the factory is closed.
+// work runs a function in a goroutine that Close waits for. It returns false if the factory is closed.
 func (f *Factory) work(do func()) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

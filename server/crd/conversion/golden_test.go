@@ -63,7 +63,7 @@ func newFactory(t testing.TB, w webhook.Options, o conversion.Options) *conversi
 	return f
 }
 
-// webhookFor returns the webhook of a definition that a lie is told to.
+// webhookFor returns the webhook of a definition that answers with a lie.
 func webhookFor(t testing.TB, f *conversion.Factory, l lie, h *hooks) *conversion.Webhook {
 	t.Helper()
 	data, err := json.Marshal(definitionFor(l, h, group))
@@ -81,7 +81,7 @@ func webhookFor(t testing.TB, f *conversion.Factory, l lie, h *hooks) *conversio
 	return w
 }
 
-// What clients hear is what kube-apiserver tells them, if that is wanted.
+// With ShowErrors, clients get the same errors as from kube-apiserver.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	want, all := readGolden(t), lies()
@@ -101,7 +101,7 @@ func TestGolden(t *testing.T) {
 			options := webhook.Options{FollowRedirects: true, ShowErrors: true}
 			switch {
 			case strings.Contains(l.name, "hang-amid"):
-				options.Timeout = 5 * time.Second // in which there has to be the beginning of an answer
+				options.Timeout = 5 * time.Second // the beginning of an answer must arrive within this time
 			case strings.Contains(l.name, "hang"):
 				options.Timeout = time.Second
 			}
@@ -111,13 +111,13 @@ func TestGolden(t *testing.T) {
 			if !reflect.DeepEqual(in, before) {
 				t.Errorf("the object was changed: %v", in)
 			}
-			if l.name == "object-list" { // which kube-apiserver stumbles over later
+			if l.name == "object-list" { // kube-apiserver fails later here
 				want.Write = told{Code: 201, Object: gist(before.Object)}
 			}
 			got := told{Code: 201}
 			if err == nil {
 				got.Object = gist(out[0].Object)
-				got.Object.(map[string]any)["version"] = "v2" // there it was converted to and fro
+				got.Object.(map[string]any)["version"] = "v2" // in kube-apiserver it was converted back and forth
 			} else {
 				var status apierrors.APIStatus
 				if !errors.As(err, &status) {
@@ -133,7 +133,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// By default clients hear what a conversion webhook says, and otherwise nothing of what is there instead: that is for the log.
+// By default clients get the messages of a conversion webhook, and no details of other failures, which are only in the log.
 func TestWhatClientsAreTold(t *testing.T) {
 	t.Parallel()
 	golden, all := readGolden(t), lies()
@@ -159,11 +159,11 @@ func TestWhatClientsAreTold(t *testing.T) {
 			nothing := fmt.Sprintf("conversion webhook for %s, Kind=Thing failed: Post %q: no usable answer; the log of the server says why",
 				v2, strings.ReplaceAll(h.url(l), "%2D", "-")+"?timeout="+cmp.Or(options.Timeout, 30*time.Second).String())
 			if path := strings.LastIndex(l.path, "/"); path >= 0 {
-				nothing, same = "", "" // the URL is cleaned, which is tested elsewhere
+				nothing, same = "", "" // the URL is replaced, which is tested elsewhere
 			}
 			told := false
 			for _, words := range []string{"failure", "status-none", "status-odd", "status-message", "object", "metadata", "label", "annotation"} {
-				told = told || strings.HasPrefix(l.name, words) && l.name != "objects-object" // which does not decode
+				told = told || strings.HasPrefix(l.name, words) && l.name != "objects-object" // which cannot be decoded
 			}
 			got := err.Error()
 			switch {
@@ -187,7 +187,7 @@ func asJSON(t testing.TB, value any) string {
 	return string(data)
 }
 
-// A webhook cannot tell which server asks it.
+// The requests of this server and of kube-apiserver are equal.
 func TestGoldenRequest(t *testing.T) {
 	t.Parallel()
 	l := lies()[0]

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// judged gives an answer to a call for two objects.
+// judged passes an answer to a call for two objects.
 func judged(t testing.TB, r *reviews, version string, answer []byte) (in []*unstructured.Unstructured, c *call, failure Failure) {
 	t.Helper()
 	c = &call{to: schema.GroupVersion{Group: "g.example.com", Version: "v2"}}
@@ -42,8 +42,8 @@ func judged(t testing.TB, r *reviews, version string, answer []byte) (in []*unst
 	return in, c, failure
 }
 
-// FuzzAnswer has webhooks answer anything. Each object is either as it should be, or there is a problem that can be told, and what
-// was sent is as it was.
+// FuzzAnswer passes any answers of webhooks. Each object must be valid or have a problem with a text, and the original objects
+// must not change.
 func FuzzAnswer(f *testing.F) {
 	const right = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"u1","result":{"status":"Success"},"convertedObjects":[` +
 		`{"apiVersion":"g.example.com/v2","kind":"Thing","metadata":{"name":"a","uid":"u","labels":{"new":"l"},"finalizers":null},"spec":{"n":2}},` +
@@ -101,7 +101,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// What a webhook says is cut, between characters, and its answers in YAML are short.
+// Texts of a webhook are cut between characters, and answers in YAML have a maximum length.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	r, err := newReviews()
@@ -130,14 +130,14 @@ func TestMaxQueued(t *testing.T) {
 	i := &item{}
 	w.flights[i.key] = i
 	c := &call{items: []*item{i}, queued: time.Now().Add(-2 * maxQueued), done: make(chan struct{})}
-	w.do(c) // which would panic if it called
+	w.do(c) // would panic if it called the webhook
 	<-c.done
 	if i.problem == nil || i.problem.err == nil || !strings.Contains(i.problem.err.Error(), "try again later") || len(w.flights) != 0 {
 		t.Errorf("problem %+v", i.problem)
 	}
 }
 
-// Of objects that nobody asked for few are read.
+// An answer with many surplus objects is not decoded.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	r, err := newReviews()
@@ -164,7 +164,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Labels and annotations that are not valid may stay as they were, but not become others.
+// Invalid labels and annotations may remain, but not change.
 func TestInvalidLabelsStay(t *testing.T) {
 	t.Parallel()
 	in := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "g.example.com/v1", "kind": "Thing", "metadata": map[string]any{
@@ -185,7 +185,7 @@ func TestInvalidLabelsStay(t *testing.T) {
 	}
 }
 
-// What is too old is not used, also if nobody has dropped it yet.
+// An answer that is too old is not used, even if it is still stored.
 func TestTooOld(t *testing.T) {
 	t.Parallel()
 	m := newMemory(1<<20, time.Hour)

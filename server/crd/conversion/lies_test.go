@@ -33,7 +33,7 @@ func (r review) objects() []any {
 	return objects
 }
 
-// answered is the review with a response that has the objects in the version that was asked for, and nothing else new.
+// answered returns the review with a right response: the objects in the wanted version, otherwise unchanged.
 func (r review) answered() review {
 	objects := r.objects()
 	for i, o := range objects {
@@ -57,17 +57,17 @@ func (r review) metadata() map[string]any { return r.object(0)["metadata"].(map[
 // lie is one way in which a webhook answers.
 type lie struct {
 	name string
-	// beta is a webhook that knows v1beta1 alone.
+	// beta says that the webhook supports only v1beta1.
 	beta bool
-	// change makes of the right answer what is sent with code 200, if answer is nil.
+	// change changes the right answer, which is then sent with code 200. It is used if answer is nil.
 	change func(answer review)
-	// answer is called instead; the body was read.
+	// answer, if not nil, writes the answer; the body was read.
 	answer func(w http.ResponseWriter, r *http.Request, asked review)
-	// trust is the bundle of the definition: "" is the right one.
+	// trust selects the CABundle of the definition; "" means the right one.
 	trust string
-	// port is another one than that of the webhook.
+	// port, if not nil, returns a port that replaces that of the webhook.
 	port func(h *hooks) int
-	// path is another one than /<name>.
+	// path, if not empty, replaces /<name>.
 	path string
 }
 
@@ -93,7 +93,7 @@ func sendJSON(w http.ResponseWriter, answer any) {
 
 const statusBody = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"it is a Status","reason":"Conflict","code":409}`
 
-// lies are the ways in which a webhook may answer that kube-apiserver was asked about.
+// lies returns the ways of answering for which kube-apiserver's answers were recorded.
 func lies() []lie {
 	const text, html, jsonType = "text/plain; charset=utf-8", "text/html", "application/json"
 	return []lie{
@@ -271,7 +271,7 @@ func lies() []lie {
 		}},
 		{name: "hang", answer: func(_ http.ResponseWriter, r *http.Request, _ review) {
 			<-r.Context().Done()
-			panic(http.ErrAbortHandler) // to return would be an answer, which a slow client may still read
+			panic(http.ErrAbortHandler) // a return would write an answer, which a slow client may still read
 		}},
 		{name: "hang-amid", answer: func(w http.ResponseWriter, r *http.Request, _ review) {
 			w.Header().Set("Content-Type", jsonType)
@@ -297,12 +297,12 @@ func lies() []lie {
 	}
 }
 
-// hooks are servers of webhooks that lie, by the path.
+// hooks are servers of webhooks that answer with lies, selected by path.
 type hooks struct {
 	good, expired, misnamed, plain, http1 *httptest.Server
 	closed                                int // a port that nobody listens on
 	bundle, other                         []byte
-	seen                                  chan seen // requests, if it has room
+	seen                                  chan seen // requests; dropped if it is full
 }
 
 // seen is a request to a webhook.
@@ -378,7 +378,7 @@ func startHooks(t testing.TB, all []lie) *hooks {
 	return h
 }
 
-// url is where a lie is told.
+// url returns the URL of the webhook with a lie.
 func (h *hooks) url(l lie) string {
 	p, path := port(h.good), l.path
 	if l.port != nil {
@@ -390,7 +390,7 @@ func (h *hooks) url(l lie) string {
 	return fmt.Sprintf("https://127.0.0.1:%d/%s", p, path)
 }
 
-// trusted is the bundle for a lie.
+// trusted returns the CABundle for a lie.
 func (h *hooks) trusted(l lie) []byte {
 	switch l.trust {
 	case "other":

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// memoryKey is one object in the version that one webhook is asked for.
+// memoryKey identifies one object in the version that is wanted from one webhook.
 type memoryKey struct {
 	webhook uint64
 	item    itemKey
 }
 
-// memory has the latest answers of all webhooks, in JSON, which nobody changes.
+// memory stores the latest answers of all webhooks, in JSON. The stored bytes are never changed.
 type memory struct {
 	max int
 	age time.Duration
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards all fields below
 	closed bool
 	bytes  int
 	byKey  map[memoryKey]*list.Element
-	order  list.List   // of *memorized, the newest in front
-	timer  *time.Timer // runs if there is anything; it drops the oldest
+	order  list.List   // of *memorized, the newest first
+	timer  *time.Timer // nil if there are no answers; drops old answers
 }
 
 type memorized struct {
@@ -31,7 +31,7 @@ type memorized struct {
 	until time.Time
 }
 
-// memorizedBytes is about what an answer takes besides its JSON.
+// memorizedBytes is about how many bytes an answer takes in addition to its JSON.
 const memorizedBytes = 300
 
 func (m *memorized) size() int { return len(m.json) + memorizedBytes }
@@ -51,7 +51,7 @@ func (m *memory) get(k memoryKey) []byte {
 	return memorizedIn(e).json
 }
 
-// put remembers an answer. What is longer than an eighth of all is not worth it.
+// put stores an answer, unless it is longer than an eighth of the maximum.
 func (m *memory) put(k memoryKey, json []byte) {
 	entry := &memorized{key: k, json: json, until: time.Now().Add(m.age)}
 	m.mu.Lock()
@@ -85,7 +85,7 @@ func (m *memory) forget(webhook uint64) {
 	}
 }
 
-// dropOld drops what is too old, and comes again when the next will be.
+// dropOld drops the answers that are too old, and sets the timer for the next one.
 func (m *memory) dropOld() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +100,7 @@ func (m *memory) dropOld() {
 	m.timer = nil
 }
 
-// drop drops one. The caller holds mu.
+// drop drops one answer. The caller holds mu.
 func (m *memory) drop(e *list.Element) {
 	m.order.Remove(e)
 	delete(m.byKey, memorizedIn(e).key)

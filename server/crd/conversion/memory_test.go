@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What was converted is remembered, whatever the resourceVersion, and whoever has it may change it.
+// Converted objects are remembered regardless of their resourceVersion, and the caller may change the result.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{}, false)
@@ -39,7 +39,7 @@ func TestRemembered(t *testing.T) {
 	c.want(t, "a", "b")
 }
 
-// An update by another version than the stored one: what is read is converted, what is written, and what was written.
+// An update in a version that is not stored converts the stored object, the new object, and the result.
 func TestUpdateCosts(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{}, false)
@@ -60,7 +60,7 @@ func TestUpdateCosts(t *testing.T) {
 	}
 	written := changed.DeepCopy()
 	written.SetAPIVersion(v1.String())
-	for _, version := range []string{"", "2", "2"} { // the answer, and what watches see
+	for _, version := range []string{"", "2", "2"} { // for the answer, and for watches
 		written.SetResourceVersion(version)
 		if _, err := c.Convert(t.Context(), []*unstructured.Unstructured{written}, v2); err != nil {
 			t.Fatal(err)
@@ -99,13 +99,13 @@ func TestMemoryBounds(t *testing.T) {
 	}
 }
 
-// What is too old goes by itself.
+// Answers that are too old are dropped automatically.
 func TestMemoryAge(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{Remember: time.Millisecond}, false)
 	wantNames(t, <-c.ask(t, named(100)...), named(100)...)
 	for n := 1; n > 0; {
-		_, n = conversion.Remembered(c.factory) // ends by the test's timeout, or when nothing is left
+		_, n = conversion.Remembered(c.factory) // fails by the test's timeout
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -146,7 +146,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// BenchmarkConvert is a list of 500 objects of half a KiB: with a call for all of them, and when they are remembered.
+// BenchmarkConvert converts a list of 500 objects of half a KiB: with a call for all of them, and with remembered answers.
 func BenchmarkConvert(b *testing.B) {
 	for name, o := range map[string]conversion.Options{"called": {Memory: -1}, "remembered": {}} {
 		b.Run(name, func(b *testing.B) {

@@ -18,13 +18,13 @@ import (
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// golden is what clients hear who write an object in a version that is not the stored one, and who read one.
+// golden has the answers to clients that write and read an object in a version that is not stored.
 type golden struct {
 	Write told `json:"write"`
 	Read  told `json:"read"`
 }
 
-// told is what a client hears: the code, and the message and reason of an error, or what there is of the object.
+// told is the answer to a client: the code, and the message and reason of an error, or the relevant parts of the object.
 type told struct {
 	Code    int    `json:"code"`
 	Reason  string `json:"reason,omitempty"`
@@ -37,9 +37,9 @@ const (
 	requestFile = "testdata/request.json"
 )
 
-// TestRecord asks a kube-apiserver, and writes what it says into the golden file. It does so only if KUBE_APISERVER,
-// KUBE_APISERVER_CA (a file) and KUBE_APISERVER_TOKEN (of an administrator) say where one is, on this machine;
-// KUBE_APISERVER_ONLY is the name of the one lie to tell it, or a part of the names of several.
+// TestRecord records the answers of a kube-apiserver in the golden file. It runs only if KUBE_APISERVER, KUBE_APISERVER_CA (a
+// file) and KUBE_APISERVER_TOKEN (of an administrator) are set; the server must be on this machine. KUBE_APISERVER_ONLY selects
+// the lies whose names contain it.
 func TestRecord(t *testing.T) {
 	server := os.Getenv("KUBE_APISERVER")
 	if server == "" {
@@ -123,7 +123,7 @@ func TestRecord(t *testing.T) {
 	writeJSON(t, goldenFile, out)
 }
 
-// readGolden reads what a kube-apiserver said.
+// readGolden reads the recorded answers.
 func readGolden(t testing.TB) map[string]golden {
 	t.Helper()
 	out := map[string]golden{}
@@ -163,7 +163,7 @@ func writeJSON(t testing.TB, file string, value any) {
 	}
 }
 
-// definitionFor is a definition of things in the versions v1, which is stored, and v2, that a lie converts.
+// definitionFor returns a definition of things in the versions v1, which is stored, and v2, whose webhook answers with a lie.
 func definitionFor(l lie, h *hooks, group string) map[string]any {
 	versions := []any{"v1"}
 	if l.beta {
@@ -191,7 +191,7 @@ func definitionFor(l lie, h *hooks, group string) map[string]any {
 	}
 }
 
-// gist is what of an object a conversion may have changed.
+// gist returns the parts of an object that a conversion may change.
 func gist(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	version, _ := object["apiVersion"].(string)
@@ -202,7 +202,7 @@ func gist(object map[string]any) map[string]any {
 	}
 }
 
-// anonymous is a message without what differs from run to run.
+// anonymous returns a message without parts that differ between runs.
 func anonymous(message, group string) string {
 	message = strings.ReplaceAll(message, group, "GROUP")
 	for pattern, with := range map[string]string{

@@ -15,14 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reviewKind is that of what is sent and what comes back.
+// reviewKind is the kind of requests and answers.
 const reviewKind = "ConversionReview"
 
-// errNoReview is what becomes of the conversions of a definition whose webhook knows no version of ConversionReview that this
-// package does.
+// errNoReview is the error of conversions if this package supports no version of ConversionReview that the webhook accepts.
 var errNoReview = errors.New("no supported conversion review versions")
 
-// reviewVersion returns the first of a webhook's versions of ConversionReview that this package knows, or "".
+// reviewVersion returns the first of a webhook's versions of ConversionReview that this package supports, or "".
 func reviewVersion(knows []string) string {
 	for _, v := range knows {
 		if v == apiextensionsv1.SchemeGroupVersion.Version || v == apiextensionsv1beta1.SchemeGroupVersion.Version {
@@ -32,10 +31,10 @@ func reviewVersion(knows []string) string {
 	return ""
 }
 
-// maxYAML bounds an answer in YAML, which takes many times its size.
+// maxYAML is the maximum length of an answer in YAML. Decoding YAML takes many times its length.
 const maxYAML = 1 << 20
 
-// reviews writes and reads ConversionReviews.
+// reviews encodes and decodes ConversionReviews.
 type reviews struct{ codec runtime.Decoder }
 
 func newReviews() (*reviews, error) {
@@ -47,7 +46,7 @@ func newReviews() (*reviews, error) {
 	return &reviews{known.LegacyCodec(apiextensionsv1.SchemeGroupVersion, apiextensionsv1beta1.SchemeGroupVersion)}, nil
 }
 
-// request is a review of objects in JSON that are wanted in another version.
+// request returns a review in JSON that asks for objects in another version.
 func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, objects []*item) []byte {
 	size := 512
 	for _, o := range objects {
@@ -56,7 +55,7 @@ func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, o
 	var b bytes.Buffer
 	b.Grow(size)
 	text := func(s string) {
-		quoted, _ := json.Marshal(s) // strings do not fail
+		quoted, _ := json.Marshal(s) // strings cannot fail
 		b.Write(quoted)
 	}
 	b.WriteString(`{"kind":"` + reviewKind + `","apiVersion":`)
@@ -76,13 +75,14 @@ func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, o
 	return b.Bytes()
 }
 
-// unreadError is an answer that cannot be read, as opposed to one that is read and is wrong.
+// unreadError is the error of an answer that cannot be decoded, in contrast to one that is decoded and wrong.
 type unreadError struct{ error }
 
-// toldError is the message with which a conversion webhook refuses to convert. Other errors say what is wrong with its answer.
+// toldError is the message with which a conversion webhook refuses to convert. Other errors describe what is wrong with the
+// answer.
 type toldError struct{ error }
 
-// crowd returns about how many objects there are in an answer: the most values that an array in the response has.
+// crowd returns about how many objects an answer has: the largest number of values in an array of the response.
 func crowd(answer []byte) int {
 	const inResponse = 3 // the review, the response and the array are open
 	depth, n, most := 0, 0, 0
@@ -111,8 +111,8 @@ func crowd(answer []byte) int {
 	return most
 }
 
-// converted returns the objects in an answer, in JSON. None of them is nil, but any may be empty. Only a toldError is sure to be
-// the words of a conversion webhook: it had the uid of the request, or, in v1beta1, a result.
+// converted returns the objects in an answer, in JSON. No object is nil, but any may be empty. Only a toldError certainly has the
+// words of a conversion webhook: the answer had the uid of the request or, in v1beta1, a result.
 func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]runtime.RawExtension, error) {
 	if first := bytes.TrimLeft(answer, " \t\r\n"); len(answer) > maxYAML && (len(first) == 0 || first[0] != '{') {
 		return nil, unreadError{errors.New("the answer is not JSON")}
@@ -151,7 +151,7 @@ func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]run
 	return review.Response.ConvertedObjects, nil
 }
 
-// resultError is what a webhook says went wrong.
+// resultError returns the error that a webhook reports, nil for success.
 func resultError(result metav1.Status) error {
 	switch {
 	case result.Status == metav1.StatusSuccess:

@@ -17,7 +17,7 @@ func waitFor(t testing.TB, c *counted, n int) {
 	<-conversion.Waiting(t.Context(), c.Webhook, n)
 }
 
-// All who want the same wait for one call, also if they want other things besides.
+// Callers that want the same object share one call, also if they want other objects too.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{Memory: -1}, true)
@@ -39,10 +39,10 @@ func TestShared(t *testing.T) {
 		t.Errorf("two results share their labels")
 	}
 	wantNames(t, <-c.ask(t, "a"), "a")
-	c.want(t, "a", "a b", "c") // nothing is remembered
+	c.want(t, "a", "a b", "c") // nothing was remembered
 }
 
-// Objects that differ, in a label or the version that is wanted, are not the same.
+// Objects that differ in a label or in the wanted version do not share a call.
 func TestNotShared(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{}, false)
@@ -62,7 +62,7 @@ func TestNotShared(t *testing.T) {
 	c.want(t, "a", "a", "a")
 }
 
-// Who leaves leaves alone: the call goes on for the others, and for who comes back.
+// If one caller leaves, the call continues for the others, and for a later call of the same caller.
 func TestLeaver(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{}, true)
@@ -85,7 +85,7 @@ func TestLeaver(t *testing.T) {
 	c.want(t, "a b")
 }
 
-// A call that has not begun is not made if nobody waits for it any more; nor does it keep its place.
+// A queued call is dropped when nobody waits for it any more.
 func TestLeaverOfQueue(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{MaxCalls: 1}, true)
@@ -118,7 +118,7 @@ func TestLeaverOfQueue(t *testing.T) {
 	c.want(t, "a", "b", "c")
 }
 
-// Who shares a call that fails because of what somebody else wanted asks again, alone.
+// A caller whose shared call fails because of another caller's object asks again without sharing.
 func TestFailureOfOthers(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{}, true)
@@ -155,12 +155,12 @@ func TestFailureOfOthers(t *testing.T) {
 			once++
 		}
 	}
-	if once > 2 { // that of those who want b, and that of who wants a besides, whichever was first
+	if once > 2 { // the call for b, and the call for a and b, in any order
 		t.Errorf("calls %q", c.seen())
 	}
 }
 
-// An object that is wrong among others is no matter to who wanted the others.
+// An invalid object does not affect callers that want only the other objects of the call.
 func TestWrongObjectOfOthers(t *testing.T) {
 	t.Parallel()
 	c := newCounted(t, conversion.Options{}, true)
@@ -180,5 +180,5 @@ func TestWrongObjectOfOthers(t *testing.T) {
 		"must have the same UID: "+uidOf("bad")+" != other")
 	wantNames(t, <-second, "a")
 	wantStatus(t, (<-c.ask(t, "bad")).err, 500, "returned invalid object: must have the same UID")
-	c.want(t, "a bad", "bad") // what is right is remembered, and what is not is asked for again
+	c.want(t, "a bad", "bad") // valid objects are remembered, and the others are requested again
 }

@@ -14,34 +14,71 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxQueued bounds how long a call waits for its turn.
+// maxQueued is the maximum time that a call waits in the queue.
 const maxQueued = 30 * time.Second
 
-// Webhook converts the objects of one definition. It has nothing to close, and may be used concurrently.
+// Webhook converts the objects of one definition. It need not be closed. It may be used concurrently.
 type Webhook struct {
 	factory *Factory
 	client  *webhook.Client
 	id      uint64
-	name    string                             // of the definition
+	name    string                             // the name of the definition
 	spec    *apiextensionsv1.WebhookConversion // never changed
-	review  string                             // the version of ConversionReview; "" is none that is known
+	review  string                             // the version of ConversionReview; "" if none is supported
 
-	mu      sync.Mutex // guards all below
-	waiting int        // calls of Convert
-	running int        // goroutines that make calls
-	queue   []*call    // the oldest in front
+	mu      sync.Mutex // guards all fields below
+	waiting int        // number of calls of Convert that wait
+	running int        // number of goroutines that make calls
+	queue   []*call    // the oldest call first
 	flights map[itemKey]*item
 }
 
-// String says which webhook it is.
+// String returns a description of the webhook for messages.
 func (w *Webhook) String() string {
 	return fmt.Sprintf("the conversion webhook of %s (%s)", w.name, w.client)
 }
 
-// Convert returns objects in another version, in their order: those that are of that version as they are, and of all others what
-// the webhook makes of them. in is not changed; what is new in the result belongs to the caller. The error is for all. It is an
-// *apierrors.StatusError, of code 500 without a reason if the webhook is to blame, with the text of kube-apiserver, and of code 429
-// if too many wait for it; or ctx has ended, and the error is ctx's, wrapped. The call to the webhook goes on then.
+// Convert returns the objects of in, in the same order, in another version. An object that already has the version is returned
+// itself; the webhook converts the others. in is not changed. The new objects in the result belong to the caller.
+//
+// # Sharing
+//
+// Concurrent calls of Convert that want an equal object in the same version share one call to the webhook, and each call of
+// Convert receives its own objects. The call to the webhook belongs to the factory. If ctx ends, only this call of Convert
+// returns; the result is still there for the others, and for a later call of Convert. A call that is still queued is dropped when
+// nobody waits for it any more.
+//
+// Answers are remembered for a minute ([Options].Remember) as long as there is room, because the same object is converted several
+// times: when it is read for an update, when it is written, when it is read again for the answer, and for watches. kube-apiserver
+// remembers them as long as the objects are in its caches. In both, a webhook must convert equal objects to equal objects.
+// Failures are not remembered. Objects that differ only in their resourceVersion are equal. The resourceVersion is not sent;
+// kube-apiserver does not send that of stored objects either. So an update makes three calls at most: for the old object, for the
+// wanted one, and for the stored one.
+//
+// Two states of one object are never sent in one call, and an object without a uid is sent alone. Otherwise nobody would notice
+// if the webhook exchanged them in its answer.
+//
+// # Errors
+//
+// There is one error for all objects: the error of the first object that could not be converted, with the kind of that object
+// also for lists. A failed call is repeated for callers that wanted only some of its objects, unless nobody answered. If ctx
+// ends, the error wraps that of ctx, and the call to the webhook goes on. All other errors are *apierrors.StatusErrors. The code
+// is 429 if too many calls wait. If the webhook is to blame, the code is 500 without a reason, as in kube-apiserver.
+//
+// The text is that of kube-apiserver if the webhook itself answered: with a ConversionReview that has the uid of the request or,
+// in v1beta1, a result.
+//
+//	conversion webhook for example.com/v1, Kind=Widget failed: the size must not be negative
+//	conversion webhook for example.com/v1, Kind=Widget returned 0 objects, expected 1
+//
+// Otherwise there is only one text, unless webhook.Options.ShowErrors is set:
+//
+//	conversion webhook for example.com/v1, Kind=Widget failed: Post "https://hooks.example.com/convert?timeout=30s": no usable answer; the log of the server says why
+//
+// kube-apiserver adds the cause instead: that the connection was refused, the code, the beginning of the body, or why the body is
+// not JSON. With that, a client that may create definitions can find out which hosts and ports exist in the network of the
+// server, and what they answer. Here the cause is for the log only: [Hooks].Called receives it, and package crd logs it. See
+// package webhook.
 func (w *Webhook) Convert(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
 	began := time.Now()
 	a := &asking{w: w, to: to, in: in, out: make([]*unstructured.Unstructured, len(in))}
@@ -63,28 +100,28 @@ func (w *Webhook) Convert(ctx context.Context, in []*unstructured.Unstructured, 
 	return a.out, nil
 }
 
-// asking is one call of Convert.
+// asking is the state of one call of Convert.
 type asking struct {
 	w      *Webhook
 	to     schema.GroupVersion
 	in     []*unstructured.Unstructured
 	out    []*unstructured.Unstructured
 	wanted []wanted
-	keys   map[itemKey]bool // of wanted, if they were needed
+	keys   map[itemKey]bool // of wanted; nil until needed
 	told   Conversion
 }
 
-// wanted is one object that is to be converted.
+// wanted is one object to convert.
 type wanted struct {
-	index  int // in in and out
+	index  int // the index in in and out
 	key    itemKey
 	sent   []byte
-	item   *item  // where it comes from,
-	ours   bool   // and whether that is there because of it,
-	memory []byte // or this
+	item   *item  // the source of the result,
+	ours   bool   // whether item was made for this object,
+	memory []byte // or the remembered answer
 }
 
-// prepare finds out what is to be converted.
+// prepare finds the objects to convert. Objects that need no conversion are put into out.
 func (a *asking) prepare() error {
 	version := a.to.String()
 	for i, obj := range a.in {
@@ -106,15 +143,15 @@ func (a *asking) prepare() error {
 	return nil
 }
 
-// bare reports whether an object has nothing that could be converted.
+// bare reports whether an object has only apiVersion and kind, so that there is nothing to convert.
 func bare(obj *unstructured.Unstructured) bool {
 	_, version := obj.Object["apiVersion"]
 	_, kind := obj.Object["kind"]
 	return version && kind && len(obj.Object) == 2
 }
 
-// convert waits for all that is wanted. What failed with objects of others in the same call is asked for again, which they may
-// share who are in the same place; and if that is not fair either, once more without sharing.
+// convert waits for all wanted objects. If an object failed in a call that had objects of other callers, it is requested again in
+// a call that may also be shared. If that was not fair either, it is requested once more without sharing.
 func (a *asking) convert(ctx context.Context) error {
 	rest := make([]*wanted, len(a.wanted))
 	for i := range a.wanted {
@@ -138,7 +175,8 @@ func (a *asking) convert(ctx context.Context) error {
 	return nil
 }
 
-// join finds what there is already, and asks the webhook for all other. With share, others may wait for what it asks for.
+// join looks for items in flight and remembered answers, and makes items for the other objects. With share, other calls of
+// Convert may wait for the new items.
 func (a *asking) join(all []*wanted, share bool) error {
 	w := a.w
 	w.mu.Lock()
@@ -158,7 +196,7 @@ func (a *asking) join(all []*wanted, share bool) error {
 		o.ours = true
 		fresh = append(fresh, o.item)
 		if share {
-			w.flights[o.key] = o.item // also for the same object once more in all
+			w.flights[o.key] = o.item // also found by later equal objects in all
 		}
 	}
 	waits := false
@@ -192,7 +230,7 @@ func (a *asking) join(all []*wanted, share bool) error {
 	return nil
 }
 
-// wait waits for what is with the webhook. It leaves when ctx ends.
+// wait waits for the items in flight. It returns early when ctx ends.
 func (a *asking) wait(ctx context.Context, all []*wanted) (err error) {
 	waited := false
 	for _, o := range all {
@@ -215,7 +253,7 @@ func (a *asking) wait(ctx context.Context, all []*wanted) (err error) {
 	return err
 }
 
-// leave ends the waiting, perhaps early: a call that has not begun and that nobody waits for then is not made.
+// leave ends the waiting. If early is true, queued calls that nobody waits for any more are dropped.
 func (a *asking) leave(all []*wanted, early bool) {
 	w := a.w
 	w.mu.Lock()
@@ -245,7 +283,7 @@ func (a *asking) leave(all []*wanted, early bool) {
 	w.queue = kept
 }
 
-// wanted reports whether anybody waits for anything of a call. The caller holds mu.
+// wanted reports whether anybody waits for an item of a call. The caller holds mu.
 func (c *call) wanted() bool {
 	for _, i := range c.items {
 		if i.askers > 0 {
@@ -255,8 +293,9 @@ func (c *call) wanted() bool {
 	return false
 }
 
-// unfair returns what failed because of a call in which there was something that was not asked for here: the webhook may have
-// failed because of that. If it did not answer at all, it would not now. What was not shared is fair.
+// unfair returns the objects that failed as part of a shared call that also had objects which this call of Convert did not want:
+// those may have caused the failure. If the webhook did not answer at all, a repetition would not help. Calls that were not
+// shared are fair.
 func (a *asking) unfair(all []*wanted) []*wanted {
 	var out []*wanted
 	for _, o := range all {
@@ -267,7 +306,7 @@ func (a *asking) unfair(all []*wanted) []*wanted {
 	return out
 }
 
-// foreign reports whether there is something in a call that is not wanted here.
+// foreign reports whether a call has an object that this call of Convert does not want.
 func (a *asking) foreign(c *call) bool {
 	if a.keys == nil {
 		a.keys = make(map[itemKey]bool, len(a.wanted))
@@ -278,7 +317,7 @@ func (a *asking) foreign(c *call) bool {
 	return slices.ContainsFunc(c.items, func(i *item) bool { return !a.keys[i.key] })
 }
 
-// finish makes the result of the n-th object that was wanted.
+// finish makes the result of the n-th wanted object.
 func (a *asking) finish(n int) error {
 	o := &a.wanted[n]
 	converted := o.memory

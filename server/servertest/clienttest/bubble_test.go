@@ -27,7 +27,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// inBubble runs a test with a server and a clientset of its own, for which hours pass at once.
+// inBubble runs a test with its own server and clientset in a bubble.
 func inBubble(t *testing.T, f func(t *testing.T, srv *servertest.Server, set kubernetes.Interface)) {
 	t.Helper()
 	t.Parallel()
@@ -37,8 +37,8 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *servertest.Server, set kub
 	})
 }
 
-// An informer begins with one watch that brings what there is. Its watches end and are resumed again and again, and it
-// misses nothing and lists nothing for half a day.
+// An informer begins with one watch that has the initial state. For half a day its watches end and are resumed. It misses no
+// event and sends no list.
 func TestAnInformerInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *servertest.Server, set kubernetes.Interface) {
 		asked := srv.Record(servertest.Match{Verbs: []string{"list", "watch"}, Resources: []string{"configmaps"}, UserAgent: "informer"})
@@ -79,7 +79,7 @@ func TestAnInformerInABubble(t *testing.T) {
 		factory.StartWithContext(ctx)
 		defer factory.Shutdown()
 		defer stop()
-		synctest.Wait() // in place of WaitForCacheSync, which looks every 100 ms
+		synctest.Wait() // in place of WaitForCacheSync, which polls every 100 ms
 		if !informer.HasSynced() {
 			t.Error("the informer has not synced although all are at rest")
 		}
@@ -111,8 +111,8 @@ func TestAnInformerInABubble(t *testing.T) {
 	})
 }
 
-// Of two candidates of client-go one leads; when it is no longer heard of the other does, after the 15 s that the first
-// had claimed.
+// One of two candidates of client-go leads. When it cannot be reached any more, the other one leads after the 15 s of the first
+// one's claim.
 func TestLeaderElectionInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *servertest.Server, _ kubernetes.Interface) {
 		var (
@@ -149,35 +149,35 @@ func TestLeaderElectionInABubble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// From now on what the first asks is not answered in time.
+		// From now on the first candidate gets no answer in time.
 		srv.Inject(servertest.Fault{Match: servertest.Match{UserAgent: "first"}, Delay: time.Hour})
 		time.Sleep(time.Minute)
 		stop()
 		running.Wait()
-		synctest.Wait() // the callbacks are called on the side
+		synctest.Wait() // the callbacks run in other goroutines
 		mu.Lock()
 		defer mu.Unlock()
-		// The first tries again 2 s after it was heard of last, and then for 10 s.
+		// The first candidate tries again 2 s after its last renewal, and then for 10 s.
 		renewed := lease.Spec.RenewTime.Time
 		if lost := ended["first"].Sub(renewed); lost != 12*time.Second {
 			t.Errorf("the first led until %v after its last renewal, want 12s", lost)
 		}
-		const looks = 4400 * time.Millisecond // apart: the retry period and up to 1.2 of it
+		const looks = 4400 * time.Millisecond // maximum time between reads: the retry period and up to 1.2 of it
 		if won := began["second"].Sub(renewed); won < 15*time.Second || won > 15*time.Second+2*looks {
 			t.Errorf("the second leads from %v after the last renewal of the first, want 15s and two looks at the Lease at most", won)
 		}
 	})
 }
 
-// client-go slows down who reports errors, by a clock that all in the process share: in a bubble, where it is the year 2000,
-// one error after another outside would last until today.
+// client-go delays callers that report errors, by a clock of the process. In a bubble it is the year 2000, and after an error
+// outside of a bubble the delay would last until today.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs
 	klog.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
 
-// What client-go does about errors, after however long, it does in a bubble too.
+// The handling of errors by client-go works in a bubble too, whatever its delays are.
 func TestErrorsInABubble(t *testing.T) {
 	utilruntime.HandleError(errors.New("in real time"))
 	inBubble(t, func(t *testing.T, srv *servertest.Server, set kubernetes.Interface) {

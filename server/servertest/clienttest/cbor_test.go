@@ -33,10 +33,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// cborClients is the environment of a process whose clients speak CBOR. client-go reads it once, for all clients.
+// cborClients are environment variables of a process whose clients use CBOR. client-go reads them once, for all clients.
 var cborClients = []string{"KUBE_FEATURE_ClientsAllowCBOR=true", "KUBE_FEATURE_ClientsPreferCBOR=true"}
 
-// TestCBORClients runs the tests of clients that speak CBOR in a process of their own.
+// TestCBORClients runs the tests of clients that use CBOR in another process.
 func TestCBORClients(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInCBOR", "-test.v")
@@ -48,7 +48,7 @@ func TestCBORClients(t *testing.T) {
 	}
 }
 
-// onlyInCBOR skips a test in a process whose clients do not speak CBOR.
+// onlyInCBOR skips a test in a process whose clients do not use CBOR.
 func onlyInCBOR(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -59,7 +59,7 @@ func onlyInCBOR(t *testing.T) {
 	}
 }
 
-// wire is what went over it: the media types of bodies and answers, each once.
+// wire records the media types of bodies and answers, each once.
 type wire struct {
 	mu        sync.Mutex // guards sent and got
 	sent, got map[string][]string
@@ -92,7 +92,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// expect compares what was seen.
+// expect compares the recorded media types.
 func (w *wire) expect(t *testing.T, sent, got map[string][]string) {
 	t.Helper()
 	w.mu.Lock()
@@ -110,7 +110,7 @@ func cborServer(t *testing.T, on bool) (*rest.Config, *wire) {
 	return c, w
 }
 
-// typedInCBOR is c for clients of Go types with protobuf, which client-go prefers to CBOR.
+// typedInCBOR returns a copy of c for clients of Go types with protobuf, which client-go prefers to CBOR by default.
 func typedInCBOR(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.ContentType, c.AcceptContentTypes = inCBOR, inCBOR+","+inJSON+";q=0.5"
@@ -124,7 +124,7 @@ const (
 	inJSON  = "application/json"
 )
 
-// Clients of Go types write and read everything in CBOR, byte slices included.
+// Clients with Go types use CBOR for all bodies, also with byte slices.
 func TestInCBORTypedClient(t *testing.T) {
 	onlyInCBOR(t)
 	c, w := cborServer(t, true)
@@ -184,7 +184,7 @@ func TestInCBORTypedClient(t *testing.T) {
 		map[string][]string{"POST": {inCBOR}, "PUT": {inCBOR}, "PATCH": {inCBOR}, "DELETE": {inCBOR}, "GET": {inCBOR}, "WATCH": {asSeq}})
 }
 
-// So do clients without types, of kinds with and without protobuf, and those that read metadata only.
+// Clients without Go types do so too, for kinds with and without protobuf, and clients for metadata.
 func TestInCBORDynamicClient(t *testing.T) {
 	onlyInCBOR(t)
 	c, w := cborServer(t, true)
@@ -254,7 +254,7 @@ func TestInCBORDynamicClient(t *testing.T) {
 	}
 }
 
-// Informers list and follow in sequences of CBOR.
+// Informers use sequences of CBOR for lists and watches.
 func TestInCBORInformers(t *testing.T) {
 	onlyInCBOR(t)
 	c, w := cborServer(t, true)
@@ -307,7 +307,7 @@ func TestInCBORInformers(t *testing.T) {
 	w.expect(t, map[string][]string{"POST": {inCBOR}}, map[string][]string{"POST": {inCBOR}, "WATCH": {asSeq}})
 }
 
-// shownMap is a ConfigMap of an informer in short, the same of a Go type and of none.
+// shownMap returns a short form of an informer's ConfigMap, the same with and without a Go type.
 func shownMap(obj any) string {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -319,7 +319,7 @@ func shownMap(obj any) string {
 	return fmt.Sprintf("%s %s %s", u.GetName(), text, binary)
 }
 
-// A server that does not serve CBOR says so once, and then the client writes JSON.
+// After one refusal by a server without CBOR, the client writes JSON.
 func TestInCBORServerWithoutIt(t *testing.T) {
 	onlyInCBOR(t)
 	c, w := cborServer(t, false)

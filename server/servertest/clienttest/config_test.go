@@ -37,7 +37,7 @@ func websites() server.Extension {
 	return servertest.Types{AddToScheme: website.AddToScheme, ClusterScoped: []string{"Domain"}}
 }
 
-// newServer is a server for a test that may run beside others.
+// newServer returns a server for a parallel test.
 func newServer(t *testing.T) *servertest.Server {
 	t.Helper()
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestInformersWatchLists(t *testing.T) {
 	}
 }
 
-// conns says which connections requests take.
+// conns counts the connections of requests.
 type conns struct {
 	mu   sync.Mutex // guards below
 	used []net.Conn
@@ -173,7 +173,7 @@ func (c *conns) trace(ctx context.Context) context.Context {
 	}})
 }
 
-// ask has a client made of a Config ask the server something, and returns how many connections have been used until then.
+// ask sends a request with a new client of a Config, and returns the number of connections used so far.
 func (c *conns) ask(t *testing.T, config *rest.Config) int {
 	t.Helper()
 	if _, err := newClientset(t, config).CoreV1().ConfigMaps("default").List(c.trace(t.Context()), metav1.ListOptions{}); err != nil {
@@ -237,7 +237,7 @@ func TestWhatAConfigSaysOfItsConnectionHolds(t *testing.T) {
 	}
 }
 
-func TestAClosedServerIsCollectedWhileItsClientsLive(t *testing.T) { // not parallel: it collects garbage again and again
+func TestAClosedServerIsCollectedWhileItsClientsLive(t *testing.T) { // not parallel: it collects garbage
 	srv, err := servertest.Run(server.Options{}, builtin.New(builtin.Options{}), websites())
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestAClosedServerIsCollectedWhileItsClientsLive(t *testing.T) { // not para
 			t.Fatalf("kept is the fixture: %t, the server: %t", outer.Value() != nil, inner.Value() != nil)
 		}
 		runtime.GC()
-		time.Sleep(time.Millisecond) // what ends on its own ends
+		time.Sleep(time.Millisecond) // let goroutines end
 	}
 	if _, err := config.Dial(t.Context(), "tcp", "localhost:443"); err == nil {
 		t.Error("a closed server answers")
@@ -265,7 +265,7 @@ func TestAClosedServerIsCollectedWhileItsClientsLive(t *testing.T) { // not para
 	runtime.KeepAlive(used)
 }
 
-// Clients, informers and what the server does with time work in a bubble, where an hour takes no time.
+// Clients, informers and the timers of the server work in a bubble, where an hour takes no time.
 func TestInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,20 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
 
-// Converter converts between the Go types of the versions of one kind: what conversion.NewHubSpokeConverter of
-// controller-runtime's webhooks returns for a scheme, and builder.WithConverter takes.
+// Converter converts between the Go types of the versions of one kind. conversion.NewHubSpokeConverter of controller-runtime's
+// webhooks returns one for a scheme, and builder.WithConverter takes one.
 type Converter interface {
+	// ConvertObject converts src to the type of dst and stores the result in dst.
 	ConvertObject(ctx context.Context, src, dst runtime.Object) error
 }
 
-// Conversions returns functions that convert as controller-runtime's conversion webhook does with the types of a scheme, by the
-// kinds for which it would: those of several versions of which one is a conversion.Hub and all others are
-// conversion.Convertible. They are for Options.Conversions of package server/crd, in the place of a webhook:
+// Conversions returns conversion functions for the types of a scheme, by kind. They convert as controller-runtime's conversion
+// webhook does, and for the same kinds: those of several versions of which one is a conversion.Hub and all others are
+// conversion.Convertible. They are meant for Options.Conversions of package server/crd, in place of a webhook:
 //
 //	srv := servertest.New(t, crd.New(crd.Options{Conversions: clienttest.Conversions(scheme)}))
 //	servertest.InstallCRDs(t, srv, "config/crd/bases")
 //
-// The scheme must not be changed as long as they are used.
+// The scheme must not be changed while the functions are in use.
 func Conversions(s *runtime.Scheme) map[schema.GroupKind]keelson.ConvertUntyped {
 	versions := map[schema.GroupKind]map[schema.GroupVersionKind]runtime.Object{}
 	for gvk := range s.AllKnownTypes() {
@@ -47,7 +48,8 @@ func Conversions(s *runtime.Scheme) map[schema.GroupKind]keelson.ConvertUntyped 
 	return out
 }
 
-// hubOf returns the hub of a kind's versions; false: they are not all joined by one.
+// hubOf returns the hub of a kind's versions. ok is true only if exactly one of at least two versions is a Hub and all others are
+// Convertible.
 func hubOf(versions map[schema.GroupVersionKind]runtime.Object) (hub schema.GroupVersionKind, ok bool) {
 	hubs := 0
 	for gvk, obj := range versions {
@@ -60,7 +62,7 @@ func hubOf(versions map[schema.GroupVersionKind]runtime.Object) (hub schema.Grou
 	return hub, hubs == 1 && len(versions) > 1
 }
 
-// hubConverter converts by the methods of types.
+// hubConverter converts by the methods of the types.
 type hubConverter struct {
 	scheme *runtime.Scheme
 	hub    schema.GroupVersionKind
@@ -93,8 +95,8 @@ func (c hubConverter) ConvertObject(_ context.Context, src, dst runtime.Object) 
 	return to.ConvertFrom(hub)
 }
 
-// ConvertWith returns a function that converts with a Converter between the types which the scheme has for the versions, for
-// Options.Conversions of package server/crd.
+// ConvertWith returns a function that converts with c, for Options.Conversions of package server/crd. The scheme must have the Go
+// types of the versions.
 func ConvertWith(s *runtime.Scheme, c Converter) keelson.ConvertUntyped {
 	return func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
 		src, err := s.New(in.GroupVersionKind())

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// sources are the definitions of an Environment, nil for none. What else is in the files is left out, as in envtest.
+// sources returns the definitions of an Environment, or nil. Other objects in the files are ignored, as in envtest.
 func (e *Environment) sources() []servertest.CRDs {
 	var out []servertest.CRDs
 	if len(e.CRDDirectoryPaths) > 0 {
@@ -30,7 +30,7 @@ func (e *Environment) sources() []servertest.CRDs {
 	return out
 }
 
-// define installs the extension crd, unless it is among the Parts, and makes the definitions.
+// define installs the extension crd, unless Parts has it, and creates the definitions.
 func (e *Environment) define(s *servertest.Server, sources []servertest.CRDs) error {
 	served := false
 	if err := s.Install(server.ExtensionFunc(func(h *server.Host) error {
@@ -55,8 +55,8 @@ func (e *Environment) define(s *servertest.Server, sources []servertest.CRDs) er
 	return err
 }
 
-// hasLists reports whether a scheme has kinds that can be served without a definition. It need not have any: clients may do
-// without Go types.
+// hasLists reports whether a scheme has kinds that can be served without a definition. It may have none, because clients may use
+// objects without Go types.
 func hasLists(s *runtime.Scheme) bool {
 	for _, gvk := range keelson.Importable(s) {
 		if s.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List")) {
@@ -66,7 +66,7 @@ func hasLists(s *runtime.Scheme) bool {
 	return false
 }
 
-// defineIn makes the definitions in an existing cluster.
+// defineIn creates the definitions in an existing cluster.
 func (e *Environment) defineIn(c *rest.Config, sources []servertest.CRDs) error {
 	client, err := rest.HTTPClientFor(c)
 	if err != nil {

@@ -28,7 +28,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kitesCRD is what controller-gen makes of Kites: v1 is stored. Its conversion is a webhook, as the project installs it, or none.
+// kitesCRD returns the definition that controller-gen makes for Kites; v1 is stored. Its conversion is a webhook, as in a
+// cluster, or none.
 func kitesCRD(strategy string) string {
 	return `
 apiVersion: apiextensions.k8s.io/v1
@@ -112,7 +113,7 @@ func (k *KiteBeta) ConvertFrom(src conversion.Hub) error {
 	return nil
 }
 
-// KiteAlpha is v1alpha1: its size is a word, and what has none is in an annotation.
+// KiteAlpha is v1alpha1. Its size is a word; a size without a word is in an annotation.
 type KiteAlpha struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -151,7 +152,7 @@ func (k *KiteAlpha) ConvertFrom(src conversion.Hub) error {
 	return nil
 }
 
-// addKites is what an operator's api package has as AddToScheme.
+// addKites is the AddToScheme of an operator's api package.
 func addKites(s *runtime.Scheme) error {
 	for version, obj := range map[string]runtime.Object{"v1": &Kite{}, "v1beta1": &KiteBeta{}, "v1alpha1": &KiteAlpha{}} {
 		gv := schema.GroupVersion{Group: "sky.example.com", Version: version}
@@ -189,8 +190,7 @@ func writeCRD(t *testing.T, text string) (dir string) {
 	return dir
 }
 
-// A project's definitions and types with Hub and ConvertTo are all that an Environment needs to serve every version, without a
-// webhook.
+// With a project's definitions and its types with Hub and ConvertTo, an Environment serves every version without a webhook.
 func TestEnvironmentWithDefinitions(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{"without a strategy": noStrategy, "with a webhook": webhookStrategy} {
@@ -230,7 +230,8 @@ func TestEnvironmentWithDefinitions(t *testing.T) {
 	}
 }
 
-// Definitions come from an fs.FS and Go values as well, and functions of one's own convert; the extension may be one of the Parts.
+// Definitions may also come from an fs.FS and from Go values, functions of the test may convert, and the extension may be one of
+// the Parts.
 func TestEnvironmentDefinitionsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	object := new(apiextensionsv1.CustomResourceDefinition)
@@ -289,7 +290,7 @@ func TestEnvironmentDefinitionsFromElsewhere(t *testing.T) {
 	}
 }
 
-// Definitions go into an existing cluster too.
+// Definitions are installed in an existing cluster too.
 func TestDefinitionsInAnExistingCluster(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, &clienttest.Environment{Parts: []server.Extension{crd.New(crd.Options{})}})
@@ -324,7 +325,7 @@ func TestMistakesOfDefinitions(t *testing.T) {
 	}
 }
 
-// The types of which one is a hub and the others all know it are converted, and no others.
+// Only kinds with one hub to which all other versions convert are converted.
 func TestConversions(t *testing.T) {
 	t.Parallel()
 	s := kiteScheme(t)

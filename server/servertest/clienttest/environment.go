@@ -20,56 +20,103 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Environment is a server for a whole test suite, in the shape of controller-runtime's envtest.Environment: see the package
-// comment for what differs. The zero Environment is ready to Start. Start and Stop are called from one goroutine; what they
-// set may be read by all in between, and AddUser be called by all.
+// Environment is a server for a whole test suite, with the API of controller-runtime's envtest.Environment:
+//
+//	testEnv := &clienttest.Environment{
+//		Scheme:                scheme,
+//		CRDDirectoryPaths:     []string{filepath.Join("..", "config", "crd", "bases")},
+//		ErrorIfCRDPathMissing: true,
+//	}
+//	cfg, err := testEnv.Start() // milliseconds
+//	...
+//	err = testEnv.Stop()
+//
+// The zero Environment is ready to Start. Call Start and Stop in one goroutine. Between them, any goroutine may read the fields
+// that they set, and call AddUser.
+//
+// The fields and methods that envtest has too mean the same. Fields that would have no meaning do not exist, so that the compiler
+// finds them: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and AttachControlPlaneOutput. In place of
+// CRDInstallOptions, use CRDDirectoryPaths for its Paths and ErrorIfCRDPathMissing for its ErrorIfPathMissing. There is no
+// WebhookInstallOptions: there are no admission webhooks, and conversion needs no webhook server.
+//
+// Kinds with CustomResourceDefinitions are served as their definitions say, with their defaults, rules, printer columns and
+// scale. If the Scheme has types with the Hub and ConvertTo of controller-runtime, or if Conversions has a function, these
+// convert the objects instead of a webhook, whether the definition names a webhook or not. (A project's kustomization may add
+// one.)
+//
+// Other kinds of the Scheme are served by their Go types, so that a suite needs no definitions. The Scheme must have them before
+// Start.
+//
+// A suite can still be run against a cluster, as with envtest: set USE_EXISTING_CLUSTER=true or UseExistingCluster.
+//
+// # Differences from envtest
+//
+//   - The server has the kinds of the Scheme, of package builtin of server and of the CRDs, not those of kube-apiserver. If the
+//     Scheme has no apps/v1, there are no Deployments.
+//   - Kinds of k8s.io/api that builtin does not serve have no defaults, validation and allocation of kube-apiserver (a Service's
+//     clusterIP, a Pod's service account). Their status is a subresource, as in kube-apiserver. Nothing runs Pods; envtest does
+//     not run them either.
+//   - Kinds without a definition follow their Go types. Markers for a CRD, such as defaults, validation rules, printer columns
+//     and scale, have no effect. /status is served if the type has a field status. Use Types for a kind without /status, a
+//     cluster-scoped kind, or one with an irregular plural.
+//   - A cluster-scoped kind that is missing in Types.ClusterScoped is namespaced: client-go then refuses to create its objects
+//     with "an empty namespace may not be set during creation".
+//   - The only subresources are status, and scale if Types.Scales has the kind, also for Deployments. pods/eviction,
+//     pods/binding, serviceaccounts/token and the like are not served, and neither are reviews such as SelfSubjectAccessReview.
+//   - There are no admission webhooks. If a kind without a definition has several versions, those are served that the Scheme can
+//     convert.
+//   - A definition that occurs twice is an error, and so is an unknown field in it. envtest takes the last one, and drops the
+//     field. CustomResourceDefinitions are served if there are definitions, or if Parts has the extension of package server/crd.
+//   - Controllers run that envtest does not have: objects whose owners are gone are deleted, and the deletion of a namespace
+//     deletes its content. NoControllers leaves them out.
+//   - There is no RBAC. A user in the group system:masters may do everything. For others, Policy.Authorizer of the server
+//     decides; without it they may use discovery only. Impersonation is refused.
+//   - Clients do not throttle themselves, and connect in memory.
 type Environment struct {
-	// Scheme knows the kinds to serve; nil becomes the scheme.Scheme of client-go. Add everything to it before Start: it
-	// must not be changed until Stop.
+	// Scheme has the kinds to serve; nil means the scheme.Scheme of client-go. Add everything to it before Start. It must not be
+	// changed until Stop.
 	Scheme *runtime.Scheme
-	// Config reaches the server as its administrator. Start sets it; with an existing cluster only if it is nil.
+	// Config is a configuration for clients as the administrator. Start sets it. With an existing cluster Start sets it only if
+	// it is nil.
 	Config *rest.Config
-	// KubeConfig is the content of a kubeconfig file that says the same, by which other processes reach the server, kubectl
-	// among them. Start sets it.
+	// KubeConfig is the content of a kubeconfig file for the same user, also for other processes such as kubectl. Start sets it.
 	KubeConfig []byte
-	// UseExistingCluster has Start start nothing, and Config be the one of the cluster that kubectl talks to: by
-	// $KUBECONFIG, ~/.kube/config or as a Pod. nil: if the environment variable USE_EXISTING_CLUSTER is "true".
+	// UseExistingCluster makes Start use the cluster that kubectl uses, by $KUBECONFIG, ~/.kube/config or as a Pod, and start no
+	// server. nil means true if the environment variable USE_EXISTING_CLUSTER is "true".
 	UseExistingCluster *bool
 
-	// CRDDirectoryPaths are files, and folders with files, of CustomResourceDefinitions: Start makes them, and waits until what
-	// they define is served. Kinds of the Scheme that they define are served as they say, and the others by their Go
-	// types. What is in the files besides CustomResourceDefinitions is left out.
+	// CRDDirectoryPaths are files, and folders with files, of CustomResourceDefinitions. Start creates the definitions and waits
+	// until they are served. They take precedence over the Go types of the Scheme. Other objects in the files are ignored.
 	CRDDirectoryPaths []string
-	// ErrorIfCRDPathMissing has Start fail if one of CRDDirectoryPaths does not exist; otherwise it is left out.
+	// ErrorIfCRDPathMissing makes Start fail if one of CRDDirectoryPaths does not exist. Otherwise a missing path is ignored.
 	ErrorIfCRDPathMissing bool
-	// CRDFS has more definitions, in .yaml, .yml and .json files at any depth: such as an embed.FS.
+	// CRDFS is a file system with more definitions, in .yaml, .yml and .json files at any depth, such as an embed.FS.
 	CRDFS fs.FS
 	// CRDs are more definitions.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// Conversions convert between the versions of kinds that are defined so, instead of a webhook, whatever strategy the
-	// definition names; see ConvertWith. Those of the Scheme's types that controller-runtime's webhook would convert with are
-	// there already: see the function Conversions. An existing cluster has no use for them.
+	// Conversions are functions that convert between the versions of kinds with definitions. They are used instead of a webhook,
+	// whatever strategy the definition names; see ConvertWith. The conversions that controller-runtime's webhook would make with
+	// the Scheme's types are added automatically: see the function Conversions. Conversions is ignored with an existing cluster.
 	Conversions map[schema.GroupKind]keelson.ConvertUntyped
 
-	// Types says what the Scheme does not tell of its kinds, such as that one is cluster scoped. Its Scheme and AddToScheme
-	// stay empty.
+	// Types has the options for kinds of the Scheme that their types do not show, such as that a kind is cluster-scoped. Its
+	// Scheme and AddToScheme must be empty.
 	Types servertest.Types
-	// Parts are served beside the kinds of the Scheme, and instead of those that they serve themselves.
+	// Parts are served in addition to the kinds of the Scheme. A kind that a part serves is not served by its Go type.
 	Parts []server.Extension
-	// Options are those of the server, such as Logger and Authorizer.
+	// Options are the options of the server, such as Logger and Authorizer.
 	Options server.Options
-	// NoControllers leaves out the garbage collector and the deletion of the content of namespaces, as in envtest: objects
-	// stay when their owners go, and a namespace that is deleted stays Terminating.
+	// NoControllers leaves out the garbage collector and the deletion of the content of namespaces, as in envtest: objects stay
+	// when their owners are deleted, and a deleted namespace stays Terminating.
 	NoControllers bool
 
-	// Server is what Start started, to Inject faults into and to Record requests of. It is nil before Start, after Stop, and
-	// with an existing cluster.
+	// Server is the server that Start started, for example for Inject and Record. It is nil before Start, after Stop, and with an
+	// existing cluster.
 	Server *servertest.Server
 }
 
-// Start starts the server, with nothing in it but the namespaces that every cluster has and the definitions that are asked for,
-// and returns Config. An
-// Environment that was stopped may be started again, anew.
+// Start starts the server and returns Config. The server has only the namespaces that every cluster has, and the definitions.
+// After Stop, an Environment may be started again, with a new server.
 func (e *Environment) Start() (*rest.Config, error) {
 	if e.Scheme == nil {
 		e.Scheme = scheme.Scheme
@@ -105,7 +152,7 @@ func (e *Environment) start() error {
 	if err != nil {
 		return err
 	}
-	if sources != nil { // the kinds come last: those that are defined are not among them
+	if sources != nil { // kinds come last, so that those with definitions are left out
 		if err := e.define(s, sources); err != nil {
 			return errors.Join(err, s.Close())
 		}
@@ -128,7 +175,7 @@ func (e *Environment) start() error {
 	return nil
 }
 
-// find takes an existing cluster.
+// find uses an existing cluster.
 func (e *Environment) find() (err error) {
 	if e.Config == nil {
 		found := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil)
@@ -140,8 +187,8 @@ func (e *Environment) find() (err error) {
 	return err
 }
 
-// Stop ends the server and waits for it. An existing cluster stays as it is. The error says how the server ended
-// otherwise, or which goroutines it left. Before Start, and a second time, there is nothing to stop.
+// Stop ends the server and waits for it. An existing cluster is not changed. The error is that of the server, or lists the
+// remaining goroutines. Stop does nothing before Start and after Stop.
 func (e *Environment) Stop() error {
 	s := e.Server
 	if s == nil {

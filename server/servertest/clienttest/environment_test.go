@@ -178,7 +178,7 @@ func TestKubeConfigIsForOtherProcesses(t *testing.T) {
 	}
 }
 
-// only lets a user use one verb, and administrators everything.
+// only returns an authorizer that allows one verb to a user, and everything to administrators.
 func only(user, verb string) authz.Authorizer {
 	return authz.Union(authz.Masters(), authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
 		if a.User.Name == user && a.Verb == verb {
@@ -276,7 +276,7 @@ func TestAnExistingCluster(t *testing.T) { // not parallel: it sets the environm
 	}
 }
 
-// owned is an object whose owner does not exist.
+// owned returns an object whose owner does not exist.
 func owned(name string) *corev1.ConfigMap {
 	m := configMap(name)
 	m.Namespace = "doomed"
@@ -321,7 +321,7 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// until waits until something is so. That it takes as long as it may says that it never will be.
+// until waits until is returns true, and fails after a timeout.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); {

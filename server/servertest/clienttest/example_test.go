@@ -32,7 +32,7 @@ func ExampleEnvironment() {
 		log.Fatal(err)
 	}
 
-	// cfg is for manager.New too.
+	// manager.New takes cfg too.
 	k8sClient, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		log.Fatal(err)
@@ -49,8 +49,8 @@ func ExampleEnvironment() {
 	// Output: blog has generation 1
 }
 
-// The definitions are those that the project installs in clusters, though they name a conversion webhook: the types of the
-// scheme have Hub, ConvertTo and ConvertFrom, which convert instead.
+// The definitions are those that the project installs in clusters, with a conversion webhook. The types of the scheme have Hub,
+// ConvertTo and ConvertFrom, which convert instead of the webhook.
 func ExampleEnvironment_customResourceDefinitions() {
 	scheme := runtime.NewScheme()
 	if err := addKites(scheme); err != nil {
@@ -84,7 +84,7 @@ func ExampleEnvironment_customResourceDefinitions() {
 	// Output: wingspan 20, and by default a tail of 3
 }
 
-// In a test it is servertest.New(t, ...), which ends the server with the test.
+// In a test use servertest.New(t, ...), which ends the server with the test.
 func ExampleConfig() {
 	srv, err := servertest.Run(server.Options{}, builtin.New(builtin.Options{}))
 	if err != nil {

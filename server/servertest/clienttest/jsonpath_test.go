@@ -14,8 +14,8 @@ import (
 	clientpath "k8s.io/client-go/util/jsonpath"
 )
 
-// pathObject is what the paths of the tests are tried on. No object in it that is reached by a wildcard has two members whose
-// order could show: client-go's is random.
+// pathObject is the object for the paths of the tests. An object in it that a wildcard reaches has no two members whose order
+// matters, because the order of client-go is random.
 const pathObject = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "labels": {"app.kubernetes.io/name": "x"}},
 	"spec": {"size": 3, "ratio": 0.5, "large": 12345678901234567890, "on": true, "off": false, "text": "häß", "empty": "", "none": null, "b'c": 1,
 		"list": [1, 2, 3, 4], "floats": [1.0, 2.5], "mixed": [1, "a", null, true, 2.5, {"x": 1}, [5]], "nothing": [], "object": {},
@@ -23,7 +23,7 @@ const pathObject = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata
 		"<&>": "a<b"},
 	"status": {"conditions": [{"type": "Ready", "status": "True", "n": 1}, {"type": "Synced (all)", "status": "False", "n": 2, "on": true}]}}`
 
-// theirPath is what client-go makes of a path as kube-apiserver uses it: what the first action finds, printed.
+// theirPath returns the result of client-go for a path as kube-apiserver uses it: the printed values that the first action finds.
 func theirPath(path string, object any) (found []string, parses bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -69,8 +69,8 @@ func ourPath(path string, object any) (found []string, parses bool, err error) {
 	return found, true, nil
 }
 
-// comparePaths reports whether a path was found by both, and fails where they differ. Where client-go's answer depends on the
-// random order of members, one of its answers has to be ours.
+// comparePaths reports whether both implementations found something, and fails if the results differ. If client-go's result
+// depends on the random order of members, one of its results must be the same.
 func comparePaths(t *testing.T, path string, object any) bool {
 	t.Helper()
 	ours, weParse, ourErr := ourPath(path, object)
@@ -97,7 +97,7 @@ func comparePaths(t *testing.T, path string, object any) bool {
 	return false
 }
 
-// loops says that a path has words that are not supported.
+// loops reports whether a path has keywords that are not supported.
 func loops(path string) bool { return strings.Contains(path, "range") || strings.Contains(path, "end") }
 
 func decodePathObject(t testing.TB, text []byte) any {
@@ -109,7 +109,7 @@ func decodePathObject(t testing.TB, text []byte) any {
 	return object
 }
 
-// Columns of custom resources, and any path, show here what they show in kube-apiserver.
+// Columns of custom resources, with any path, show the same as in kube-apiserver.
 func TestJSONPathOfColumns(t *testing.T) {
 	t.Parallel()
 	object := decodePathObject(t, []byte(pathObject))
@@ -183,7 +183,7 @@ func pathCorpus() []string {
 	}
 }
 
-// randomPath makes paths of which many lead somewhere.
+// randomPath returns a random path; many of them find something.
 func randomPath(r *rand.Rand) string {
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	name := func() string {

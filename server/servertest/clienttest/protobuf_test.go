@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informers as client-go makes them by default follow in protobuf: those of Go types of k8s.io/api, and those of metadata, be
-// it of a kind without protobuf.
+// Informers use protobuf by default: those for Go types of k8s.io/api, and those for metadata, also if the kind itself does not
+// support protobuf.
 func TestInformersInProtobuf(t *testing.T) {
 	srv := newServer(t)
 	w, c := &wire{sent: map[string][]string{}, got: map[string][]string{}}, clienttest.Config(srv)

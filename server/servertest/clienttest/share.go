@@ -15,11 +15,12 @@ import (
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// shareTransports has the clients of one rest.Config share the first transport of those that client-go makes for them.
-// It caches transports by their configuration, but not those of a Config with a Dial: functions have no identity, so that
-// each client would have a transport, and a connection, of its own.
+// shareTransports makes the clients of one rest.Config share the first transport that client-go makes for them. client-go caches
+// transports by their configuration, but not those of a Config with a Dial, because functions cannot be compared. So each client
+// would have a transport and a connection of its own.
 //
-// A transport that is not as dial and the Config's authority alone would have made it is left as it is: somebody wants it so.
+// A transport whose settings differ from those of dial and the Config's authority is not shared, because the settings are
+// intended.
 func shareTransports(dial dialFunc) transport.WrapperFunc {
 	var (
 		mu    sync.Mutex // guards first
@@ -42,7 +43,7 @@ func shareTransports(dial dialFunc) transport.WrapperFunc {
 	}
 }
 
-// httpTransport is what rt is or wraps, or nil.
+// httpTransport returns the transport that rt is or wraps, or nil.
 func httpTransport(rt http.RoundTripper) *http.Transport {
 	for {
 		switch t := rt.(type) {
@@ -56,7 +57,7 @@ func httpTransport(rt http.RoundTripper) *http.Transport {
 	}
 }
 
-// plain reports whether nothing but an authority is configured.
+// plain reports whether c configures only an authority.
 func plain(c *tls.Config) bool {
 	return c != nil && c.RootCAs != nil && !c.InsecureSkipVerify && c.ServerName == "" && c.Certificates == nil && c.GetClientCertificate == nil
 }
@@ -66,5 +67,5 @@ func alike(a, b *http.Transport) bool {
 		a.DisableCompression == b.DisableCompression && sameCode(a.Proxy, b.Proxy)
 }
 
-// sameCode reports whether two functions have the same code. A function that somebody has put around another has not.
+// sameCode reports whether two functions have the same code. A wrapper of a function has other code than the function.
 func sameCode(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }

@@ -14,21 +14,21 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// User is somebody whom [Environment.AddUser] adds.
+// User is a user for [Environment.AddUser].
 type User struct {
 	// Name is the user's name.
 	Name string
-	// Groups are the user's groups, to which system:authenticated is added.
+	// Groups are the user's groups. system:authenticated is added to them.
 	Groups []string
 }
 
-// AuthenticatedUser is a user known to an [Environment].
+// AuthenticatedUser is a user of an [Environment].
 type AuthenticatedUser struct{ config *rest.Config }
 
-// Config says how clients reach the server as this user. Every call returns the same.
+// Config returns a configuration for clients as this user. Every call returns the same Config.
 func (u *AuthenticatedUser) Config() *rest.Config { return u.config }
 
-// KubeConfig is the content of a kubeconfig file for this user, also for other processes.
+// KubeConfig returns the content of a kubeconfig file for this user, also for other processes.
 func (u AuthenticatedUser) KubeConfig() ([]byte, error) {
 	text, err := kubeConfig(u.config)
 	if err != nil {
@@ -37,11 +37,11 @@ func (u AuthenticatedUser) KubeConfig() ([]byte, error) {
 	return text, nil
 }
 
-// AddUser makes somebody known to the running Environment. baseConfig has settings that the user's Config is to have too, such
-// as a UserAgent; nil has none. Where it says nothing of throttling there is none.
+// AddUser adds a user to the running Environment. baseConfig has further settings for the user's Config, such as a UserAgent, or
+// is nil. The clients do not throttle themselves unless baseConfig says so.
 //
-// What the user may do is the server's authorizer's to say: everything, in the group system:masters; otherwise, without
-// Policy.Authorizer, hardly more than to discover what there is.
+// The authorizer of the server decides what the user may do. Without Policy.Authorizer, a member of the group system:masters may
+// do everything, and others little more than discovery.
 func (e *Environment) AddUser(user User, baseConfig *rest.Config) (*AuthenticatedUser, error) {
 	switch {
 	case e.useExistingCluster():
@@ -62,8 +62,8 @@ func (e *Environment) AddUser(user User, baseConfig *rest.Config) (*Authenticate
 	return &AuthenticatedUser{c}, nil
 }
 
-// networkConfig is ConfigOf with the address that other processes reach the server by. Who uses the Config dials in memory
-// all the same.
+// networkConfig returns ConfigOf with the address for other processes. Clients of the Config itself connect in memory
+// nevertheless.
 func networkConfig(s *servertest.Server, token string) (*rest.Config, error) {
 	url, err := s.Listen(context.Background())
 	if err != nil {
@@ -74,7 +74,7 @@ func networkConfig(s *servertest.Server, token string) (*rest.Config, error) {
 	return c, nil
 }
 
-// onto returns a copy of base that reaches the server of c as c does.
+// onto returns a copy of base with the connection to the server from c.
 func onto(c, base *rest.Config) *rest.Config {
 	out := rest.CopyConfig(base)
 	out.Host, out.BearerToken, out.TLSClientConfig, out.Dial = c.Host, c.BearerToken, c.TLSClientConfig, c.Dial
@@ -85,7 +85,7 @@ func onto(c, base *rest.Config) *rest.Config {
 	return out
 }
 
-// kubeConfig writes a kubeconfig that says what c says, as far as such a file can.
+// kubeConfig returns a kubeconfig with the settings of c that such a file can have.
 func kubeConfig(c *rest.Config) ([]byte, error) {
 	const name = "clienttest"
 	url, _, err := rest.DefaultServerUrlFor(c)

@@ -1,8 +1,9 @@
-// Package policychange holds the decisions of servers against a policy that changes: no request is to be decided by half of a
-// change of roles and bindings. It is for tests.
+// Package policychange tests the decisions of servers while roles and bindings change: no request may be decided by a part of the
+// changes without the changes before it.
 //
-// [Run] takes two servers of one store, which may be one server: it writes at one of them while many clients ask both. The
-// servers serve ConfigMaps and the kinds of rbac.authorization.k8s.io/v1, and decide by these alone.
+// [Run] takes two servers with one storage, which may be the same server. It writes at one of them while many clients send
+// requests to both. The servers must serve ConfigMaps and the kinds of rbac.authorization.k8s.io/v1, and must authorize only by
+// these.
 package policychange
 
 import (
@@ -21,25 +22,25 @@ import (
 )
 
 const (
-	// Clients is how many clients send requests at the same time.
+	// Clients is the number of concurrent clients.
 	Clients = 16
 
-	fewest     = 10               // requests of each user at each server: fewer show nothing
-	maxChanges = 10_000           // of a grant, until there are so many requests
-	maxTries   = 10_000           // of a request until a server has heard of a grant
-	pause      = time.Millisecond // between two of these
+	fewest     = 10               // minimum number of requests of each user at each server
+	maxChanges = 10_000           // maximum number of changes of a grant before there are so many requests
+	maxTries   = 10_000           // maximum number of tries of a request until a server knows a grant
+	pause      = time.Millisecond // between two of these tries
 
 	group     = "/apis/rbac.authorization.k8s.io/v1"
 	maps      = "/api/v1/namespaces/ns/configmaps"
-	theirs    = "configmaps" // what the clients ask for
+	theirs    = "configmaps" // the resource that the clients read
 	different = "secrets"
 )
 
-// Grant is a role and a binding of it, with the paths of their collections.
+// Grant is a role and a binding of it, as JSON, with the paths of their collections.
 type Grant struct{ RolePath, Role, BindingPath, Binding string }
 
 // GrantTo returns a ClusterRole and its ClusterRoleBinding, or a Role and its RoleBinding in the namespace ns, that let a user
-// get and list one resource of the core group. Both have the name.
+// get and list one resource of the core group. name is the name of both objects.
 func GrantTo(user, name string, namespaced bool, resource string) Grant {
 	g := Grant{
 		group + "/clusterroles", roleOf(name, resource),
@@ -53,20 +54,22 @@ func GrantTo(user, name string, namespaced bool, resource string) Grant {
 	return g
 }
 
-// roleOf is a role for one resource.
+// roleOf returns a role for one resource.
 func roleOf(name, resource string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},"rules":[{"verbs":["get","list"],"apiGroups":[""],"resources":[%q]}]}`, name, resource)
 }
 
-// Options refines Run. The zero Options is fine.
+// Options are the options of Run. The zero Options is valid.
 type Options struct {
-	// Changes is how often each of two grants is changed at least, with four writes; 0 is 60. In short mode it is a third.
+	// Changes is the minimum number of changes of each of two grants, with four writes each; 0 means 60. In short mode it is a
+	// third.
 	Changes int
 }
 
-// Run changes roles and bindings at writer, one object after the other, while half of the Clients ask writer and half ask
-// other. At every revision of the store alice may list ConfigMaps, and mallory may not: a request that is decided otherwise
-// has met a part of the changes without those of before. Run does so with cluster roles, and then with roles of a namespace.
+// Run changes roles and bindings at writer, one object after the other, while half of the Clients send requests to writer and the
+// other half to other. At every revision of the storage alice may list ConfigMaps, and mallory may not. A request that is decided
+// otherwise has seen a change without the changes before it. Run does this first with cluster roles, and then with roles of a
+// namespace.
 func Run(t *testing.T, writer, other *servertest.Server, o Options) {
 	if o.Changes <= 0 {
 		o.Changes = 60
@@ -84,16 +87,16 @@ func Run(t *testing.T, writer, other *servertest.Server, o Options) {
 	}
 }
 
-// scene is a Run with roles of one kind.
+// scene is one part of Run, with roles of one kind.
 type scene struct {
 	t              *testing.T
 	writer, other  *servertest.Server
 	namespaced     bool
-	changes        int    // of each grant
-	alice, mallory string // users
+	changes        int    // minimum for each grant
+	alice, mallory string // user names
 	pair           string // the name of mallory's role and of its binding
 
-	asked [4]atomic.Int64 // requests of each user at each server
+	asked [4]atomic.Int64 // number of requests of each user at each server
 }
 
 func (s *scene) run() {
@@ -147,22 +150,22 @@ func (s *scene) enough() bool {
 	return true
 }
 
-// goesOn reports whether a grant is changed once more after n changes.
+// goesOn reports whether a grant must be changed again after n changes.
 func (s *scene) goesOn(n int) bool {
 	return n < s.changes || n < maxChanges && !s.enough() && !s.t.Failed()
 }
 
-// way is one of the grants to alice.
+// way returns one of the grants for alice.
 func (s *scene) way(i int) Grant { return GrantTo(s.alice, s.wayName(i), s.namespaced, theirs) }
 
 func (s *scene) wayName(i int) string { return fmt.Sprint("way-", s.namespaced, "-", i%3) }
 
-// malloryTo is mallory's grant of a resource.
+// malloryTo returns mallory's grant for a resource.
 func (s *scene) malloryTo(resource string) Grant {
 	return GrantTo(s.mallory, s.pair, s.namespaced, resource)
 }
 
-// moveGrant moves alice's grant from one pair of objects to another: the new pair is complete before the old one goes.
+// moveGrant moves alice's grant from one pair of objects to another. The new pair is complete before the old one is deleted.
 func (s *scene) moveGrant() {
 	for i := 0; s.goesOn(i); i++ {
 		s.create(s.way(i + 1))
@@ -172,7 +175,7 @@ func (s *scene) moveGrant() {
 	}
 }
 
-// changeRole gives mallory's role the ConfigMaps while it is not bound, and other resources while it is.
+// changeRole lets mallory's role have ConfigMaps only while it is not bound, and other resources while it is bound.
 func (s *scene) changeRole() {
 	with, without := s.malloryTo(theirs), s.malloryTo(different)
 	for n := 0; s.goesOn(n); n++ {
@@ -200,7 +203,7 @@ func (s *scene) heard() {
 	s.t.Fatal("the other server does not hear of the grants: do both have one store?")
 }
 
-// must sends a request of the administrator to writer, and says if it fails.
+// must sends a request of the administrator to writer, and reports a failure.
 func (s *scene) must(method, path, body string) {
 	if code, message := send(s.t, s.writer.Client(), method, s.writer.URL+path, body); code >= http.StatusBadRequest {
 		s.t.Errorf("%s %s: %d %s", method, path, code, message)

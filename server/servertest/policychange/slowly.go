@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Slowly is an extension that decides by roles and bindings as that of server/builtin/rbac does, but pauses before it reads each
-// kind, up to longest. Readings meet writes if that is longer than a few writes take. kinds are the four of that package.
+// Slowly returns an extension that authorizes by roles and bindings like that of server/builtin/rbac, but pauses before each read
+// of a kind, for a time up to longest. If longest exceeds the time of a few writes, reads happen between writes. kinds are the
+// four kinds of that package.
 func Slowly(longest time.Duration, kinds ...server.Resource) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		a, err := authzrbac.New(slowReaders{h.Readers(), longest}, authzrbac.Options{})

@@ -1,10 +1,10 @@
-// Package writemodel holds the writes of a server against a model of them, with random requests.
+// Package writemodel compares the writes of a server with a model of them, by random requests. It is for tests.
 //
-// The model applies what a request says with the libraries that kube-apiserver is made of and nothing of this project:
-// field managers of k8s.io/apimachinery, its strategic merge patch, the JSON patches of gopkg.in/evanphx/json-patch.v4.
-// [Run] sends create, update, every kind of patch and apply to an object and its status, for several managers, and
-// compares answer, stored object and metadata.managedFields after each. It is for tests.
+// The model computes the result of a request with the libraries of kube-apiserver, and with no code of this project: field
+// managers of k8s.io/apimachinery, its strategic merge patch, and the JSON patches of gopkg.in/evanphx/json-patch.v4. [Run] sends
+// create, update, every kind of patch and apply to an object and its status, for several managers. After each request it compares
+// the answer, the stored object and metadata.managedFields.
 //
-// What is not in the model: validation (the requests are valid but for what makes a patch or an apply fail), admission
-// and conversion.
+// The model has no validation (the requests are valid except for what makes a patch or an apply fail), no admission and no
+// conversion.
 package writemodel

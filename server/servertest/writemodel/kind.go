@@ -14,21 +14,21 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 )
 
-// Kind is a kind to be served and modelled. Make it with [Of].
+// Kind is a kind with its model. Make it with [Of].
 type Kind struct {
 	gvk        schema.GroupVersionKind
 	plural     string
 	goType     reflect.Type
 	resource   server.Resource
-	setDefault func(any) // nil: none
-	status     bool      // has /status
+	setDefault func(any) // nil means none
+	status     bool      // whether it has /status
 	generation bool
-	scale      *registry.Scale // nil: no /scale
-	fields     []string        // of the object, in JSON
+	scale      *registry.Scale // nil means no /scale
+	fields     []string        // top-level JSON fields of the object
 }
 
-// Of returns the kind that [server.Kind] makes of the same options, of which Default, Strategy.NoGeneration, NoStatus and
-// Scale, without a selector, are modelled; the other functions of the strategy must be nil.
+// Of returns the kind that [server.Kind] makes of the same options. The model supports Default, Strategy.NoGeneration, NoStatus,
+// and Scale without a selector. The other functions of the strategy must be nil.
 func Of[P runtime.Pointer[T], T any](gvk schema.GroupVersionKind, o server.KindOptions[P]) Kind {
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 	k := Kind{
@@ -48,7 +48,7 @@ func Of[P runtime.Pointer[T], T any](gvk schema.GroupVersionKind, o server.KindO
 	return k
 }
 
-// new returns an empty object, which has its kind.
+// new returns an empty object with its kind set.
 func (k Kind) new() apiruntime.Object {
 	obj := reflect.New(k.goType).Interface().(apiruntime.Object)
 	obj.GetObjectKind().SetGroupVersionKind(k.gvk)
@@ -65,7 +65,7 @@ func (k Kind) path() string {
 	return fmt.Sprintf("%s/%s/namespaces/%s/%s", root, k.gvk.Version, namespace, k.plural)
 }
 
-// groups are the groups that a server of the kinds serves.
+// groups returns the groups that a server of the kinds serves.
 func groups(kinds []Kind) []server.Group {
 	var out []server.Group
 	index := map[schema.GroupVersion]int{}

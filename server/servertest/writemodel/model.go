@@ -27,10 +27,10 @@ import (
 type request struct {
 	method      string
 	contentType string // of a PATCH
-	status      bool   // of the subresource
-	scale       bool   // of the subresource, whose kind is Scale
+	status      bool   // the request is for the status
+	scale       bool   // the request is for the scale, whose kind is Scale
 	body        []byte
-	manager     string // fieldManager; "" is the user agent's
+	manager     string // fieldManager; "" means that of the user agent
 	userAgent   string
 	force       bool
 	dryRun      bool
@@ -44,23 +44,23 @@ func (r request) managerName() string {
 	return name
 }
 
-// outcome is what a request must lead to.
+// outcome is the expected result of a request.
 type outcome struct {
-	code int // of the answer; 0: a refusal with any other 4xx code than 409
-	// unmergeable says that what is stored is at fault, so that a refusal may be 500: a PUT can store elements of a list
-	// without their keys, to which nothing can be applied.
+	code int // of the answer; 0 means a refusal with any 4xx code but 409
+	// unmergeable says that the stored object causes the failure, so that the code may be 500. A PUT can store elements of a list
+	// without their keys. Then nothing can be applied to the list.
 	unmergeable bool
-	conflict    *metav1.Status // of an apply
-	object      map[string]any // as answered, if the code is 200 or 201
+	conflict    *metav1.Status // the conflict of an apply
+	object      map[string]any // the object in the answer, if the code is 200 or 201
 }
 
-// model says what requests to objects of one kind lead to.
+// model computes the results of requests to objects of one kind.
 type model struct {
 	kind         Kind
 	scheme       *apiruntime.Scheme
 	types        managedfields.TypeConverter
 	main, status *managedfields.FieldManager
-	scaler       *scaler // nil: the kind has no /scale
+	scaler       *scaler // nil if the kind has no /scale
 }
 
 func newModel(k Kind, scheme *apiruntime.Scheme, types managedfields.TypeConverter) (*model, error) {
@@ -86,7 +86,8 @@ func newModel(k Kind, scheme *apiruntime.Scheme, types managedfields.TypeConvert
 	return m, err
 }
 
-// predict says what a request leads to while live, nil for none, is stored. Requests to /scale are the scaler's.
+// predict returns the expected result of a request while live, nil for none, is stored. It passes requests to /scale to the
+// scaler.
 func (m *model) predict(r request, live map[string]any) (outcome, error) {
 	switch {
 	case r.method == http.MethodPost && live != nil:
@@ -126,13 +127,12 @@ func (m *model) predict(r request, live map[string]any) (outcome, error) {
 	return m.settle(m.track(manager, was, obj, r.managerName()), live, r.status)
 }
 
-// track records what a request changes; where the library cannot tell, the entries stay as they were. The library is
-// shown the object as it is stored: it compares lists of Go values as Go does, and would take an empty list within one
-// for a change of none.
+// track updates managedFields for the changes of a request. If the library fails, the entries stay the same. The library receives
+// the object as it is stored: it compares lists of Go values as Go does, and would treat an empty list within one as unchanged.
 func (m *model) track(manager *managedfields.FieldManager, was, obj apiruntime.Object, name string) apiruntime.Object {
 	if fields, err := m.encode(obj); err == nil {
 		if stored, err := m.decode(fields); err == nil {
-			stored.(metav1.Object).SetManagedFields(obj.(metav1.Object).GetManagedFields()) // empty is not nil there
+			stored.(metav1.Object).SetManagedFields(obj.(metav1.Object).GetManagedFields()) // the list must stay non-nil if it is empty
 			obj = stored
 		}
 	}
@@ -144,13 +144,13 @@ func (m *model) track(manager *managedfields.FieldManager, was, obj apiruntime.O
 	return tracked
 }
 
-// named tells whether a changed object has still its name.
+// named reports whether a changed object still has its name.
 func (m *model) named(obj, was apiruntime.Object) bool {
 	o, w := obj.(metav1.Object), was.(metav1.Object)
 	return o.GetName() == w.GetName() && (o.GetNamespace() == "" || o.GetNamespace() == w.GetNamespace())
 }
 
-// conflicts tells whether a request is meant for another state or object than the stored one.
+// conflicts reports whether a request is for another state or object than the stored one.
 func conflicts(obj, was apiruntime.Object) bool {
 	o, w := obj.(metav1.Object), was.(metav1.Object)
 	return o.GetResourceVersion() != "" && o.GetResourceVersion() != w.GetResourceVersion() || o.GetUID() != "" && o.GetUID() != w.GetUID()
@@ -164,7 +164,7 @@ func (m *model) create(r request) (outcome, error) {
 	return m.begin(m.track(m.main, m.kind.new(), obj, r.managerName()))
 }
 
-// begin makes the new object of what was created.
+// begin completes a new object.
 func (m *model) begin(obj apiruntime.Object) (outcome, error) {
 	made, err := m.encode(obj)
 	if err != nil {
@@ -210,8 +210,8 @@ func (m *model) apply(r request, manager *managedfields.FieldManager, was apirun
 	return m.settle(obj, live, r.status)
 }
 
-// settle makes the new state of a stored object: what an endpoint does not change is as it was, the generation counts
-// changes of content, and times of managers that changed nothing are theirs.
+// settle completes the new state of a stored object. Fields that an endpoint does not change stay the same, the generation counts
+// changes of content, and managers that changed nothing keep their times.
 func (m *model) settle(obj apiruntime.Object, live map[string]any, status bool) (outcome, error) {
 	made, err := m.encode(obj)
 	if err != nil {
@@ -250,7 +250,7 @@ func (m *model) finish(code int, made map[string]any) (outcome, error) {
 	return outcome{code: code, object: made}, err
 }
 
-// patch changes the JSON of an object.
+// patch applies change to the JSON of an object.
 func (m *model) patch(was apiruntime.Object, change func([]byte) ([]byte, error)) (apiruntime.Object, error) {
 	text, err := json.Marshal(was)
 	if err != nil {
@@ -264,7 +264,7 @@ func (m *model) patch(was apiruntime.Object, change func([]byte) ([]byte, error)
 
 func jsonPatch(text, body []byte) (out []byte, err error) {
 	defer func() {
-		if p := recover(); p != nil { // as the library does where a value is needed and missing
+		if p := recover(); p != nil { // the library panics if a required value is missing
 			err = fmt.Errorf("JSON patch: %v", p)
 		}
 	}()
@@ -272,7 +272,7 @@ func jsonPatch(text, body []byte) (out []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// One by one: a test of the library does not find a null that an operation before it has set.
+	// One operation at a time: a test in the library does not see a null that an operation before it has set.
 	for i := range operations {
 		if text, err = operations[i : i+1].Apply(text); err != nil {
 			return nil, err
@@ -283,7 +283,7 @@ func jsonPatch(text, body []byte) (out []byte, err error) {
 
 func (m *model) strategic(was apiruntime.Object, body []byte) (obj apiruntime.Object, err error) {
 	defer func() {
-		if p := recover(); p != nil { // as the library does for some directives that are not well formed
+		if p := recover(); p != nil { // the library panics for some malformed directives
 			err = fmt.Errorf("strategic merge patch: %v", p)
 		}
 	}()
@@ -319,7 +319,7 @@ func (m *model) read(text []byte) (apiruntime.Object, error) {
 	return obj, nil
 }
 
-// decode makes the object of its fields; of nil an empty one.
+// decode returns the object with these fields; nil fields mean an empty object.
 func (m *model) decode(fields map[string]any) (apiruntime.Object, error) {
 	if fields == nil {
 		return m.kind.new(), nil
@@ -345,7 +345,7 @@ func (m *model) encode(obj apiruntime.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// canonical writes fields as the Go type does.
+// canonical returns the fields as the Go type encodes them.
 func (m *model) canonical(fields map[string]any) (map[string]any, error) {
 	obj, err := m.decode(fields)
 	if err != nil {
@@ -354,7 +354,7 @@ func (m *model) canonical(fields map[string]any) (map[string]any, error) {
 	return m.encode(obj)
 }
 
-// take makes a field in to what it is in from, also missing.
+// take sets a field in to as it is in from. It deletes the field if from lacks it.
 func take(to, from map[string]any, name string) {
 	put(to, name, from[name])
 }
@@ -365,7 +365,7 @@ func put(to map[string]any, name string, v any) {
 	}
 }
 
-// sameContent compares all but metadata and status.
+// sameContent reports whether everything except metadata and status is equal.
 func sameContent(a, b map[string]any) bool {
 	strip := func(fields map[string]any) map[string]any {
 		out := map[string]any{}
@@ -379,7 +379,7 @@ func sameContent(a, b map[string]any) bool {
 	return reflect.DeepEqual(strip(a), strip(b))
 }
 
-// timeless is an object without the times in its managedFields.
+// timeless returns an object without the times in its managedFields.
 func timeless(fields map[string]any) map[string]any {
 	out := apiruntime.DeepCopyJSON(fields)
 	entries, _, _ := unstructured.NestedSlice(out, "metadata", "managedFields")

@@ -22,7 +22,7 @@ type writer struct {
 	definition string
 	name       string
 	managers   []string
-	applied    map[string]map[string]any // configurations, by manager and endpoint
+	applied    map[string]map[string]any // applied configurations, by manager and endpoint
 }
 
 func newWriter(g *generator, k Kind, definition, name string) *writer {
@@ -30,7 +30,7 @@ func newWriter(g *generator, k Kind, definition, name string) *writer {
 		generator: g, kind: k, definition: definition, name: name, applied: map[string]map[string]any{},
 		managers: []string{"one", "two", "kubectl-client-side-apply"},
 	}
-	if g.chance(20) { // so many that the oldest are joined
+	if g.chance(20) { // so many that the oldest entries are merged
 		for i := range 12 {
 			w.managers = append(w.managers, fmt.Sprint("many-", i))
 		}
@@ -38,7 +38,7 @@ func newWriter(g *generator, k Kind, definition, name string) *writer {
 	return w
 }
 
-// next makes a request for the state that is stored, nil for none.
+// next returns a request for the stored state, nil for none.
 func (w *writer) next(live map[string]any) request {
 	r := request{manager: pick(w.generator, w.managers...), userAgent: "curl/8", dryRun: w.chance(5)}
 	if w.chance(10) {
@@ -85,7 +85,7 @@ func (w *writer) begin(r *request) {
 	}
 }
 
-// rescale makes a request to the object's Scale.
+// rescale makes r a request to the object's Scale.
 func (w *writer) rescale(r *request, live map[string]any) {
 	r.status, r.scale = false, true
 	scale := map[string]any{
@@ -115,7 +115,7 @@ func (w *writer) rescale(r *request, live map[string]any) {
 	r.body = w.encode(scale)
 }
 
-// annotate makes what kubectl apply sends.
+// annotate changes obj to what kubectl apply sends.
 func (w *writer) annotate(obj map[string]any) {
 	metadata := obj["metadata"].(map[string]any)
 	config := apiruntime.DeepCopyJSON(obj)
@@ -128,7 +128,7 @@ func (w *writer) annotate(obj map[string]any) {
 	annotations[lastApplied] = string(w.encode(config))
 }
 
-// replacement is the body of a PUT: the object as it was read, changed.
+// replacement returns the body of a PUT: a changed copy of the object.
 func (w *writer) replacement(live map[string]any) map[string]any {
 	was := apiruntime.DeepCopyJSON(live)
 	obj := w.mix(was, w.object(w.kind, w.definition, w.name, true)).(map[string]any)
@@ -165,7 +165,7 @@ func (w *writer) replacement(live map[string]any) map[string]any {
 	return obj
 }
 
-// part is some of a new object, as a patch has it.
+// part returns a part of a new object in the form of a patch.
 func (w *writer) part(live map[string]any, merge bool) map[string]any {
 	obj := w.object(w.kind, w.definition, w.name, true)
 	delete(obj, "apiVersion")
@@ -186,7 +186,7 @@ func (w *writer) part(live map[string]any, merge bool) map[string]any {
 	return obj
 }
 
-// nulls makes some of the members of a patch null.
+// nulls replaces some of the members of a patch by null.
 func (w *writer) nulls(v any) any {
 	fields, ok := v.(map[string]any)
 	if !ok {
@@ -200,7 +200,7 @@ func (w *writer) nulls(v any) any {
 	return fields
 }
 
-// directives makes a strategic merge patch of a part of an object.
+// directives returns a strategic merge patch made from a part of an object.
 func (w *writer) directives(patch, live map[string]any) map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(patch)) {
 		switch v := patch[name].(type) {
@@ -234,7 +234,7 @@ func (w *writer) listDirectives(patch map[string]any, name string, list []any, l
 	case name == "finalizers" && w.chance(40):
 		gone := w.some([]any{"example.com/a", "example.com/b"})
 		patch["$deleteFromPrimitiveList/finalizers"] = gone
-		// With one in both, the library comes to this or that: it goes through a map.
+		// With a value in both, the library's result is random, because it iterates over a map.
 		if patch[name] = slices.DeleteFunc(list, func(v any) bool { return slices.Contains(gone, v) }); w.chance(50) {
 			delete(patch, name)
 		}
@@ -251,7 +251,7 @@ func (w *writer) listDirectives(patch map[string]any, name string, list []any, l
 	}
 }
 
-// operations is a JSON patch.
+// operations returns a JSON patch.
 func (w *writer) operations(live map[string]any) []byte {
 	var paths []string
 	values := map[string]any{}
@@ -292,7 +292,7 @@ func (w *writer) operations(live map[string]any) []byte {
 	return w.encode(out)
 }
 
-// other is another value of the same type.
+// other returns another value of the same type.
 func (w *writer) other(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -309,7 +309,7 @@ func (w *writer) other(v any) any {
 	return v
 }
 
-// walk visits the paths of an object that a client may change.
+// walk calls visit with the paths of an object that a client may change.
 func (w *writer) walk(path string, v any, visit func(path string, v any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -334,7 +334,7 @@ func (w *writer) walk(path string, v any, visit func(path string, v any)) {
 	}
 }
 
-// apply makes an apply: of the configuration that the manager applied before, changed.
+// apply makes r an apply of a changed copy of the configuration that the manager applied before.
 func (w *writer) apply(r *request, live map[string]any) {
 	r.method, r.contentType, r.force = http.MethodPatch, string(types.ApplyPatchType), w.chance(40)
 	if r.manager = pick(w.generator, "kubectl", "apply-a", "apply-b"); w.chance(10) {
@@ -371,7 +371,7 @@ func (w *writer) apply(r *request, live map[string]any) {
 func (w *writer) encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // what a generator makes has JSON
+		panic(err) // generated values can be encoded
 	}
 	return text
 }

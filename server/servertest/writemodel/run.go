@@ -30,18 +30,21 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// Options says what Run compares. Kinds is required.
+// Options are the options of Run. Kinds is required.
 type Options struct {
+	// Kinds are the kinds to write.
 	Kinds []Kind
-	// Types makes the model's converter of the kinds in a scheme; nil makes it of this project's definitions.
+	// Types returns the model's type converter for the kinds in a scheme. nil means a converter made from this project's
+	// definitions.
 	Types func(scheme *apiruntime.Scheme) (managedfields.TypeConverter, error)
-	// Seed begins the random numbers; 0 is any, which a failure tells.
+	// Seed is the seed of the random numbers; 0 means a random seed, which a failure reports.
 	Seed uint64
-	// Objects are the objects written of each kind, one after the other, and Steps the requests to each; 0 is 10 and 40.
+	// Objects is the number of objects of each kind, which are written one after the other; 0 means 10. Steps is the number of
+	// requests to each; 0 means 40.
 	Objects, Steps int
 }
 
-// Run writes to objects of every kind, each in a subtest, and fails t where the server does not do as the model says.
+// Run writes to objects of every kind, each kind in a subtest. It fails t if the server differs from the model.
 func Run(t *testing.T, o Options) {
 	if o.Objects == 0 {
 		o.Objects = 10
@@ -60,7 +63,7 @@ func Run(t *testing.T, o Options) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Test(t, func(t *testing.T) { // so that the model lives in the same second
+			synctest.Test(t, func(t *testing.T) { // the model and the server have the same time
 				writeObjects(t, o, m, func(n int) *writer {
 					g := &generator{rand.New(rand.NewPCG(o.Seed, uint64(i)<<32|uint64(n))), definitions, map[string][]string{}}
 					return newWriter(g, k, names[k.goType], fmt.Sprint("x", n))
@@ -92,18 +95,18 @@ func writeObjects(t *testing.T, o Options, m *model, writers func(n int) *writer
 	}
 }
 
-// session is one object's life.
+// session is the life of one object.
 type session struct {
 	t      *testing.T
 	server *server.Server
 	model  *model
 	writer *writer
-	now    map[string]any // what is stored; nil: nothing yet
+	now    map[string]any // the stored object; nil before the create
 	log    []string       // of the last requests
-	done   map[int]int    // requests by answer
+	done   map[int]int    // number of requests by code of the answer
 }
 
-// live writes to the object, until something is wrong.
+// live writes to the object until there is a difference.
 func (s *session) live(steps int) {
 	for range steps {
 		if s.step(); s.t.Failed() {
@@ -114,7 +117,7 @@ func (s *session) live(steps int) {
 	}
 }
 
-// define makes the definitions of the kinds, and their names.
+// define returns the definitions of the kinds, and their names.
 func define(kinds []Kind) (map[string]spec.Schema, map[reflect.Type]string) {
 	b, names := schema.NewBuilder(schema.Options{}), map[reflect.Type]string{}
 	for _, k := range kinds {
@@ -154,10 +157,10 @@ func newModelOf(o Options, k Kind, definitions map[string]spec.Schema) (*model, 
 	return m, err
 }
 
-// logged is how many requests a failure shows.
+// logged is the number of requests in a failure.
 const logged = 3
 
-// step sends one request and compares what comes of it.
+// step sends one request and compares the results.
 func (s *session) step() {
 	r := s.writer.next(s.now)
 	s.log = append(s.log, fmt.Sprintf("%s %s status=%t scale=%t manager=%q force=%t dryRun=%t: %s", r.method, r.contentType, r.status, r.scale, r.managerName(), r.force, r.dryRun, r.body))
@@ -208,7 +211,7 @@ func (s *session) step() {
 	}
 }
 
-// scaled compares what an update of the Scale has made of the object.
+// scaled compares the object after an update of the Scale.
 func (s *session) scaled(r request, scale, want map[string]any) {
 	replicas := func(fields map[string]any, path string) int64 {
 		n, _, _ := unstructured.NestedInt64(fields, strings.Split(strings.TrimPrefix(path, "."), ".")...)
@@ -229,7 +232,7 @@ func (s *session) scaled(r request, scale, want map[string]any) {
 	}
 }
 
-// compare compares an object with the model's; what only a server knows is as answered.
+// compare compares an object with the model's. Values that only the server can choose are taken from the answer.
 func (s *session) compare(what string, got, want map[string]any) {
 	for _, name := range []string{"uid", "creationTimestamp", "resourceVersion"} {
 		take(want["metadata"].(map[string]any), got["metadata"].(map[string]any), name)
@@ -244,7 +247,7 @@ func (s *session) compare(what string, got, want map[string]any) {
 	}
 }
 
-// refused compares the causes of a conflict, and that nothing has changed.
+// refused compares the causes of a conflict, and checks that nothing has changed.
 func (s *session) refused(want outcome, answer []byte) {
 	var status metav1.Status
 	if err := json.Unmarshal(answer, &status); err != nil {
@@ -259,7 +262,7 @@ func (s *session) refused(want outcome, answer []byte) {
 	s.unchanged()
 }
 
-// causes are sorted, for the library lists them in any order.
+// causes returns the causes sorted, because the library lists them in any order.
 func causes(status *metav1.Status) []metav1.StatusCause {
 	if status.Details == nil {
 		return nil
@@ -275,8 +278,8 @@ func (s *session) unchanged() {
 	}
 }
 
-// invalid tells whether an answer only finds fault with what the model does not look at: metadata, and elements of a
-// program's own lists that cannot be told apart.
+// invalid reports whether an answer has only errors that the model does not check: of metadata, and of elements of a list of the
+// program with the same key.
 func invalid(answer []byte) bool {
 	var status metav1.Status
 	if json.Unmarshal(answer, &status) != nil || status.Details == nil || len(status.Details.Causes) == 0 {
@@ -323,7 +326,7 @@ func (s *session) serve(req *http.Request) (int, []byte) {
 	return w.Code, w.Body.Bytes()
 }
 
-// get reads the object; nil when there is none.
+// get returns the object, or nil if there is none.
 func (s *session) get() map[string]any {
 	code, body := s.serve(httptest.NewRequest(http.MethodGet, s.writer.kind.path()+"/"+s.writer.name, nil))
 	if code == http.StatusNotFound {

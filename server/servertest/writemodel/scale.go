@@ -21,7 +21,7 @@ import (
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// scaler says what requests to /scale lead to.
+// scaler computes the results of requests to /scale.
 type scaler struct {
 	*model
 	fields *managedfields.FieldManager
@@ -32,7 +32,8 @@ func newScaler(m *model, ours managedfields.TypeConverter) (*scaler, error) {
 	return &scaler{m, manager}, err
 }
 
-// predict says what a request to the Scale of a stored object leads to: the object is the one stored then, not the answer.
+// predict returns the expected result of a request to the Scale of a stored object. The object in it is the stored one, not the
+// answer.
 func (s *scaler) predict(r request, live map[string]any) (outcome, error) {
 	if live == nil {
 		return outcome{code: http.StatusNotFound}, nil
@@ -78,7 +79,7 @@ func (s *scaler) predict(r request, live map[string]any) (outcome, error) {
 	return s.settle(obj, live, false)
 }
 
-// scale is the Scale of an object.
+// scale returns the Scale of an object.
 func (s *scaler) scale(was apiruntime.Object, live map[string]any) *autoscalingv1.Scale {
 	m := was.(metav1.Object)
 	out := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
@@ -93,7 +94,7 @@ func (s *scaler) scale(was apiruntime.Object, live map[string]any) *autoscalingv
 	return out
 }
 
-// change makes the new Scale, or says how the request is refused.
+// change returns the new Scale, or the refusal of the request.
 func (s *scaler) change(r request, old *autoscalingv1.Scale) (*autoscalingv1.Scale, *outcome) {
 	if r.contentType == string(types.ApplyPatchType) {
 		return s.apply(r, old)

@@ -10,12 +10,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// generator makes random JSON that fits the definitions of kinds. In one run it uses only a few of the fields of every
-// type, so that requests meet.
+// generator makes random JSON for the definitions of kinds. One run uses only a few fields of every type, so that requests often
+// change the same fields.
 type generator struct {
 	*rand.Rand
 	definitions map[string]spec.Schema
-	chosen      map[string][]string // fields by definition
+	chosen      map[string][]string // used fields by definition
 }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
@@ -24,10 +24,10 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func (g *generator) word() string { return pick(g, "a", "b", "c", "d") }
 
-// maxDepth bounds how deep types within types go.
+// maxDepth is the maximum depth of nested types.
 const maxDepth = 9
 
-// object makes a whole object: the top-level fields of a kind, whose metadata are made here.
+// object returns a whole object with the top-level fields of a kind. Its metadata is generated here.
 func (g *generator) object(k Kind, definition, name string, withStatus bool) map[string]any {
 	out := map[string]any{"apiVersion": k.gvk.GroupVersion().String(), "kind": k.gvk.Kind, "metadata": g.metadata(name)}
 	s := g.definitions[definition]
@@ -72,14 +72,14 @@ func (g *generator) labels() map[string]any {
 	return out
 }
 
-// some returns a few of the values, in any order.
+// some returns a few of the values in random order.
 func (g *generator) some(of []any) []any {
 	of = slices.Clone(of)
 	g.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
 	return of[:g.IntN(len(of)+1)]
 }
 
-// value makes a value of a schema; nil where it is too deep. within is the definition that it is a part of.
+// value returns a value of a schema, or nil if the schema is nested too deep. within is the definition that it is a part of.
 func (g *generator) value(s *spec.Schema, depth int, within string) any {
 	if depth > maxDepth {
 		return nil
@@ -116,7 +116,7 @@ func reference(s *spec.Schema) string {
 	return ref[strings.LastIndexByte(ref, '/')+1:]
 }
 
-// named makes a value of a definition.
+// named returns a value of a definition.
 func (g *generator) named(name string, depth int) any {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "Quantity":
@@ -149,7 +149,7 @@ func (g *generator) text(format string) any {
 	return g.word()
 }
 
-// anything makes free-form JSON.
+// anything returns free-form JSON.
 func (g *generator) anything(depth int) any {
 	switch n := g.IntN(6); {
 	case n == 0 && depth < maxDepth:
@@ -164,7 +164,7 @@ func (g *generator) anything(depth int) any {
 	return g.word()
 }
 
-// fields makes an object of a schema with fields, or a map.
+// fields returns an object for a schema with fields, or a map.
 func (g *generator) fields(s *spec.Schema, depth int, within string) any {
 	out := map[string]any{}
 	if len(s.Properties) == 0 {
@@ -197,7 +197,7 @@ func (g *generator) choose(s *spec.Schema, definition string) []string {
 	}
 	names := slices.Sorted(maps.Keys(s.Properties))
 	g.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	slices.SortStableFunc(names, func(a, b string) int { // lists first: they are what is hard
+	slices.SortStableFunc(names, func(a, b string) int { // lists first: they have the most difficult rules
 		return weight(s.Properties[b]) - weight(s.Properties[a])
 	})
 	if n := 2 + g.IntN(4); len(names) > n {
@@ -230,7 +230,7 @@ func (g *generator) list(s *spec.Schema, depth int, within string) any {
 		}
 		g.setKeys(v, s.Items.Schema, keys)
 		if id := identity(v, keys); seen[id] && (keys != nil || s.Extensions["x-kubernetes-list-type"] == "set") && !g.chance(2) {
-			continue // mostly without duplicates
+			continue // duplicates are rare
 		} else {
 			seen[id] = true
 		}
@@ -239,7 +239,7 @@ func (g *generator) list(s *spec.Schema, depth int, within string) any {
 	return out
 }
 
-// setKeys gives an element of a list the fields that tell it from others, most often.
+// setKeys mostly sets the key fields of a list element.
 func (g *generator) setKeys(v any, s *spec.Schema, keys []string) {
 	element, ok := v.(map[string]any)
 	if !ok {
@@ -281,7 +281,7 @@ func identity(v any, keys []string) string {
 	return fmt.Sprint(id...)
 }
 
-// mix makes a value between an old and a new one: most of the old, some of the new, some left out.
+// mix returns a value made of most of the old value and some of the new one. Some parts are left out.
 func (g *generator) mix(old, fresh any) any {
 	was, ok := old.(map[string]any)
 	now, both := fresh.(map[string]any)

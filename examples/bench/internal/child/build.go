@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// module is where the programs are: packages of the module that this package belongs to.
+// module is the path of the module of this package and the programs.
 const module = "github.com/keelson-dev/keelson/examples/bench/"
 
-// Build builds the named program of this module into dir and returns its path. Stripped programs are what one would
-// ship: without symbols and without the paths of the machine that built them. The others share the build cache with
-// the tests. The working directory must be in the module, or in a workspace that has it.
+// Build builds the named program of this module into dir and returns its path. A stripped program is built as for a release:
+// without symbols and without the paths of the machine. Other programs share the build cache with the tests. The working
+// directory must be in the module, or in a workspace that has it.
 func Build(ctx context.Context, dir, name string, stripped bool) (string, error) {
 	program := filepath.Join(dir, name)
 	args := []string{"build", "-o", program}

@@ -18,39 +18,41 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/program"
 )
 
-// How long a child may take. They end what would hang, they do not measure.
+// These timeouts end a child that hangs.
 const (
 	startTimeout  = 60 * time.Second
 	answerTimeout = 60 * time.Second
 	endTimeout    = 20 * time.Second
 )
 
-// apart keeps two different signals in their order: of those that are pending together the lower number goes first.
+// apart is the time between two different signals that must arrive in order: of pending signals the lower number is delivered
+// first.
 const apart = 50 * time.Millisecond
 
-// Command says what to start.
+// Command describes the program to start.
 type Command struct {
-	Name    string   // in errors
-	Program string   // its path
+	Name    string   // for errors
+	Program string   // path
 	Args    []string // after the program's name
-	// Profile is the file that SIGUSR2 writes its profile to; "" is none.
+	// Profile is the path of the file for SIGUSR2's profile; "" means none.
 	Profile string
 }
 
 // Child is a running program.
 type Child struct {
-	URL   string        // what its ready line says
-	Ready time.Duration // from the start of the process to that line
-	PID   int
+	URL   string        // from the ready line
+	Ready time.Duration // from the start of the process to the ready line
+	// PID is the process id.
+	PID int
 
 	name    string
 	profile string
 	family  *Family
 	cmd     *exec.Cmd
 	began   time.Time
-	lines   chan string   // what it writes to stdout, line by line; closed at its end
-	exited  chan struct{} // closed when it is gone
-	err     error         // how it ended; valid after exited
+	lines   chan string   // lines of stdout; closed at its end
+	exited  chan struct{} // closed when the process has ended
+	err     error         // error of the process; valid after exited is closed
 	stderr  tail
 }
 
@@ -87,7 +89,8 @@ func (f *Family) Start(ctx context.Context, cmd Command) (*Child, error) {
 	return c, nil
 }
 
-// environment is this process's, without what would tune the collector of some servers and not of others.
+// environment returns the environment of this process without the variables that tune the collector, which only some servers
+// would use.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -95,19 +98,19 @@ func environment() []string {
 	})
 }
 
-// Began is when the process was started.
+// Began returns the time at which the process was started.
 func (c *Child) Began() time.Time { return c.began }
 
-// follow passes the lines on and waits for the process.
+// follow passes on the lines and waits for the process.
 func (c *Child) follow(stdout io.Reader) {
 	scanner := bufio.NewScanner(stdout)
 	for scanner.Scan() {
 		select {
 		case c.lines <- scanner.Text():
-		default: // nobody reads a child that says more than it was asked
+		default: // drop lines that nobody has requested
 		}
 	}
-	_, _ = io.Copy(io.Discard, stdout) // after a line too long for the scanner
+	_, _ = io.Copy(io.Discard, stdout) // after a line that is too long for the scanner
 	c.err = c.cmd.Wait()
 	close(c.lines)
 	close(c.exited)
@@ -132,8 +135,8 @@ func (c *Child) line(ctx context.Context, timeout time.Duration) (string, error)
 	}
 }
 
-// Heap lets the program collect its garbage and returns what it says of its heap. Only one goroutine at a time may
-// ask a child for its heap or profile.
+// Heap makes the program collect its garbage and returns its report. Only one goroutine at a time may call Heap or Profile of a
+// child.
 func (c *Child) Heap(ctx context.Context) (program.Report, error) {
 	if err := ask(c.cmd.Process, heapSignal); err != nil {
 		return program.Report{}, fmt.Errorf("asking %s for its heap: %w%s", c.name, err, c.stderr.quote())
@@ -149,7 +152,7 @@ func (c *Child) Heap(ctx context.Context) (program.Report, error) {
 	return heap, nil
 }
 
-// Profile begins a CPU profile and returns the function that ends it and moves it to the file named.
+// Profile begins a CPU profile and returns a function that ends it and moves it to a file.
 func (c *Child) Profile() (end func(ctx context.Context, file string) error, err error) {
 	if c.profile == "" {
 		return nil, fmt.Errorf("%s was started without a file for profiles", c.name)
@@ -157,7 +160,7 @@ func (c *Child) Profile() (end func(ctx context.Context, file string) error, err
 	if err := ask(c.cmd.Process, profileSignal); err != nil {
 		return nil, fmt.Errorf("beginning a profile of %s: %w", c.name, err)
 	}
-	// The same signal twice may be one: the second has to wait until the first has been seen.
+	// Two pending signals of one kind may be delivered as one: wait until the first one has been handled.
 	for n := 0; ; n++ {
 		if _, err := os.Stat(c.profile); err == nil {
 			break
@@ -171,18 +174,18 @@ func (c *Child) Profile() (end func(ctx context.Context, file string) error, err
 			return fmt.Errorf("ending a profile of %s: %w", c.name, err)
 		}
 		time.Sleep(apart)
-		if _, err := c.Heap(ctx); err != nil { // signals are answered in their order, so the profile is written
+		if _, err := c.Heap(ctx); err != nil { // signals are handled in order, so the profile is written after this
 			return err
 		}
 		return os.Rename(c.profile, file)
 	}, nil
 }
 
-// Stop ends the program, by force if it does not go by itself or ctx ends, and waits for its end. A program that is
-// gone already is no error, unless it failed.
+// Stop ends the program and waits for its end. It kills the program if it does not end by itself in time or if ctx ends. It is no
+// error if the program has already ended, unless it failed.
 func (c *Child) Stop(ctx context.Context) error {
 	defer c.family.leave(c)
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // ignore the error: it may have ended
 	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
 	forced := ""
@@ -204,7 +207,7 @@ func (c *Child) Stop(ctx context.Context) error {
 	return nil
 }
 
-// tail keeps the end of what a child writes to stderr. Its methods may be called concurrently.
+// tail stores the end of a child's stderr. Its methods may be called concurrently.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte // guarded by mu
@@ -223,7 +226,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// quote is the end of an error's text: what the child said last.
+// quote returns the last output of the child for an error text.
 func (t *tail) quote() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,8 +2,9 @@ package child
 
 import "syscall"
 
-// attributes let the kernel end a child when the thread that started it is gone, which Family's is when the process
-// is. A group of its own keeps an interrupt of the terminal from the child: the family ends it in its order.
+// attributes make the kernel end a child when the thread that started it ends; the thread of a Family ends with the process. The
+// child is in its own process group, so that an interrupt of the terminal does not reach it: the family ends its children in
+// order.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// attributes are none where the kernel does not end the children of the dead.
+// attributes returns nil: this system does not end the children of a process that has died.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -11,11 +11,11 @@ import (
 
 // Family owns child processes. Its methods may be called concurrently.
 type Family struct {
-	starts chan start // to the thread that starts children
+	starts chan start // received by the thread that starts children
 	wait   sync.WaitGroup
 
 	mu       sync.Mutex
-	children []*Child // guarded by mu: those that were started and not ended
+	children []*Child // guarded by mu: children that were started and have not ended
 	closed   bool     // guarded by mu
 }
 
@@ -28,8 +28,7 @@ type start struct {
 func NewFamily() *Family {
 	f := &Family{starts: make(chan start)}
 	f.wait.Go(func() { // ends with Close
-		// The signal that follows the death of a parent follows the death of its thread. This one lives as long as
-		// the family.
+		// The death signal of a parent is sent when the thread of the parent dies. This thread lives as long as the family.
 		runtime.LockOSThread()
 		for s := range f.starts {
 			s.done <- s.cmd.Start()
@@ -40,7 +39,7 @@ func NewFamily() *Family {
 
 var errClosed = errors.New("no child is started any more: the family is closed")
 
-// start starts cmd and takes c into the family.
+// start starts cmd and adds c to the family.
 func (f *Family) start(c *Child, cmd *exec.Cmd) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,15 +55,14 @@ func (f *Family) start(c *Child, cmd *exec.Cmd) error {
 	return nil
 }
 
-// leave forgets a child that has ended.
+// leave removes a child that has ended.
 func (f *Family) leave(c *Child) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.children = slices.DeleteFunc(f.children, func(other *Child) bool { return other == c })
 }
 
-// Close ends all children, the youngest first, and returns when they are gone. What a child says about its end is
-// lost.
+// Close ends all children, the youngest first, and returns when they have ended. Output that they write at their end is lost.
 func (f *Family) Close() {
 	f.mu.Lock()
 	if f.closed {

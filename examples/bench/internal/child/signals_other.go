@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Where these signals do not exist nothing can be asked.
+// These signals do not exist here.
 const (
 	heapSignal    = syscall.Signal(0)
 	profileSignal = syscall.Signal(0)

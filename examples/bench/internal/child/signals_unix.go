@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// What a program is asked by signals.
+// These are the signals that a program handles.
 const (
 	heapSignal    = syscall.SIGUSR1
 	profileSignal = syscall.SIGUSR2

@@ -1,4 +1,4 @@
-// Package etcdtest gives the tests of the programs that store in etcd one to store in.
+// Package etcdtest starts an etcd for tests of programs that store their objects in one.
 package etcdtest
 
 import (

@@ -12,35 +12,37 @@ import (
 	"time"
 )
 
-// Target is a server and who asks it.
+// Target is a server with the credentials of a client.
 type Target struct {
-	URL   string // https://HOST:PORT
+	URL string // https://HOST:PORT
+	// Token is the bearer token.
 	Token string
-	CAs   *x509.CertPool
+	// CAs are the trusted certificate authorities.
+	CAs *x509.CertPool
 }
 
-// requestTimeout ends what hangs; LIST of everything by the slowest server takes a tenth of it.
+// requestTimeout is the timeout of a request; a LIST of everything by the slowest server takes a tenth of it.
 const requestTimeout = 2 * time.Minute
 
-// transport returns a transport with connections of its own: one, as long as the server takes all streams on it.
+// transport returns a transport with connections of its own: one connection, as long as the server accepts all streams on it.
 func (t Target) transport() *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:    &tls.Config{RootCAs: t.CAs, MinVersion: tls.VersionTLS13},
 		ForceAttemptHTTP2:  true,
-		DisableCompression: true, // what is asked for compressed is asked so by the request, and not decompressed
+		DisableCompression: true, // a request asks for compression itself, and answers are not decompressed
 		MaxIdleConns:       1, MaxIdleConnsPerHost: 1,
 	}
 }
 
-// Client is one client of a server, with one connection. One goroutine at a time may use it.
+// Client is one client of a server, with one connection. Only one goroutine at a time may use it.
 type Client struct {
 	target    Target
 	transport *http.Transport
-	body      []byte // the last answer's, as far as it is kept
+	body      []byte // the kept part of the last answer
 	discard   []byte
 }
 
-// Dial returns a client; it connects with its first request.
+// Dial returns a client. It connects with its first request.
 func (t Target) Dial() *Client {
 	return &Client{target: t, transport: t.transport(), discard: make([]byte, 64<<10)}
 }
@@ -64,40 +66,44 @@ func CloseAll(clients []*Client) {
 	}
 }
 
-// KeepAll is for Request.Keep.
+// KeepAll is a value for Request.Keep that keeps the whole answer.
 const KeepAll = 1 << 40
 
-// Request is what a client asks.
+// Request is a request of a client.
 type Request struct {
-	Method      string // "" is GET
+	Method      string // "" means GET
 	Path        string // with the query
-	ContentType string // of Body; "" is application/json
-	Accept      string // "" is application/json
-	Body        []byte
-	Gzip        bool  // the answer may be compressed
-	Keep        int64 // how many bytes of the answer are kept, its beginning; the rest is read and thrown away
+	ContentType string // of Body; "" means application/json
+	Accept      string // "" means application/json
+	// Body is the body of the request.
+	Body []byte
+	Gzip bool  // the answer may be compressed
+	Keep int64 // how many bytes at the beginning of the answer are kept; the rest is read and dropped
 }
 
-// Answer is what a server has answered with 200 or 201.
+// Answer is an answer with code 200 or 201.
 type Answer struct {
-	Head    []byte // valid until the client's next request
-	Size    int64  // of the body as it was sent
+	Head []byte // the kept part of the body; valid until the client's next request
+	Size int64  // size of the body as it was sent
+	// Gzipped reports whether the body was compressed.
 	Gzipped bool
 }
 
-// StatusError is an answer that is neither 200 nor 201.
+// StatusError is the error for an answer with another code than 200 and 201.
 type StatusError struct {
-	Code    int
+	// Code is the HTTP code.
+	Code int
+	// Request is the method and the path of the request.
 	Request string
-	Body    string // the beginning
+	Body    string // its beginning
 }
 
-// Error shows what was asked and answered.
+// Error implements error.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s was answered with %d: %s", e.Request, e.Code, e.Body)
 }
 
-// Do asks, and reads the answer to its end.
+// Do sends a request, and reads the answer to its end.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -128,7 +134,7 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// String is the method and the path.
+// String returns the method and the path.
 func (r Request) String() string {
 	if r.Method == "" {
 		return http.MethodGet + " " + r.Path

@@ -13,16 +13,17 @@ import (
 	"time"
 )
 
-// Synced is how an informer came to have all objects of a collection.
+// Synced describes how an informer received all objects of a collection.
 type Synced struct {
-	Took    time.Duration // since Sync was called
-	Asked   int           // requests
+	Took  time.Duration // since Sync was called
+	Asked int           // number of requests
+	// Objects is the number of objects that it received.
 	Objects int
 }
 
-// Sync lets n informers get all objects of a collection at once, each over a connection of its own, and returns when all have
-// them. Each makes the requests of client-go's reflector: a watch that begins with the state, which is left open, or pages
-// where the server does not know such a watch; what is refused for a while is asked again when the server says so.
+// Sync starts n informers at once, each with a connection of its own, and returns when all of them have all objects of a
+// collection. Each sends the requests of client-go's reflector: a watch that begins with the state and stays open, or pages if
+// the server does not support such a watch. A request that is refused for a while is repeated when the server says so.
 func (t Target) Sync(ctx context.Context, collection string, n int) ([]Synced, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -47,12 +48,12 @@ func (t Target) Sync(ctx context.Context, collection string, n int) ([]Synced, e
 	return out, nil
 }
 
-// informer is one client that wants all objects.
+// informer is one client that reads all objects.
 type informer struct {
 	target     Target
 	collection string
 	transport  *http.Transport
-	stream     io.Closer // nil: none is open
+	stream     io.Closer // nil if none is open
 	asked      int
 	objects    int
 }
@@ -65,12 +66,12 @@ func (f *informer) close() {
 }
 
 const (
-	reflectorPause = 800 * time.Millisecond // of client-go's reflector after a failure
-	reflectorPage  = 500                    // objects that it asks for at once
-	maxAsked       = 1000                   // requests, after which an informer gives up
+	reflectorPause = 800 * time.Millisecond // pause of client-go's reflector after a failure
+	reflectorPage  = 500                    // objects per page
+	maxAsked       = 1000                   // maximum number of requests of an informer
 )
 
-// errNoStream says that the server does not know watches that begin with the state.
+// errNoStream says that the server does not support watches that begin with the state.
 var errNoStream = errors.New("no watch begins with the state")
 
 func (f *informer) sync(ctx context.Context) error {
@@ -96,7 +97,7 @@ func (f *informer) sync(ctx context.Context) error {
 	}
 }
 
-// send asks. After an error it says how long to wait before asking again.
+// send sends a request. After an error it returns how long to wait before the next one.
 func (f *informer) send(ctx context.Context, query string) (*http.Response, time.Duration, error) {
 	f.asked++
 	r := Request{Path: f.collection + "?" + query}

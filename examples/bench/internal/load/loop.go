@@ -8,24 +8,28 @@ import (
 	"time"
 )
 
-// Op is one operation. Worker counts the clients and n the operations of that client, both from 0.
+// Op is one operation. worker is the number of the client and n the number of the client's operation, both from 0.
 type Op func(ctx context.Context, c *Client, worker, n int) error
 
-// Limit says when a loop ends: no operation begins after For, unless fewer than Least have begun, and none after
-// Most have (0 is no such limit). The operations under way are waited for.
+// Limit limits a loop. No operation begins after For, unless fewer than Least have begun. No operation begins after Most have (0
+// means no such limit). Operations in flight are waited for.
 type Limit struct {
-	For         time.Duration
+	// For is the duration of the loop.
+	For time.Duration
+	// Least and Most bound the number of operations.
 	Least, Most int
 }
 
-// Result is what a loop did.
+// Result is the result of a loop.
 type Result struct {
-	Ops       int
+	// Ops is the number of operations.
+	Ops int
+	// Elapsed is the duration of the loop.
 	Elapsed   time.Duration
 	Latencies []time.Duration // one per operation, sorted
 }
 
-// Loop lets each client do one operation after another. The first error ends it.
+// Loop makes each client execute one operation after another. The first error ends the loop.
 func Loop(ctx context.Context, clients []*Client, limit Limit, op Op) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -59,7 +63,7 @@ func Loop(ctx context.Context, clients []*Client, limit Limit, op Op) (Result, e
 	return r, context.Cause(ctx)
 }
 
-// Quantile returns the value that the share q of the sorted latencies does not exceed; 0 for none.
+// Quantile returns the value that a share q of the sorted latencies does not exceed, or 0 for no latencies.
 func Quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

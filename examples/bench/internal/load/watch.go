@@ -15,42 +15,43 @@ import (
 	"time"
 )
 
-// PerConnection is how many watches share a connection: what kube-apiserver allows.
+// PerConnection is how many watches share a connection, which is the limit of kube-apiserver.
 const PerConnection = 100
 
-// maxResumes bounds how often one watcher comes back after a server has ended its stream.
+// maxResumes is how often one watcher may open its stream again after a server has ended it.
 const maxResumes = 1000
 
-// Crowd is many watchers of one collection, each of which expects the same number of MODIFIED events, made one after the
-// other: the time of the n-th event that a watcher reads is compared with the time when the n-th write began. What
-// several writers do at once may be seen in another order, by the time of a write at most.
+// Crowd is many watchers of one collection. Each expects the same number of MODIFIED events. The time at which a watcher reads
+// the n-th event is compared with the time at which the n-th write began. Concurrent writes may be seen in another order, which
+// changes a latency by the time of a write at most.
 type Crowd struct {
 	target     Target
-	collection string // its path
-	revision   string // where the watchers begin
+	collection string // path
+	revision   string // the revision at which the watchers begin
 	expected   int
 	epoch      time.Time
 
-	sent      []atomic.Int64 // when the n-th write began, in nanoseconds after epoch
-	begun     atomic.Int64   // writes
-	remaining atomic.Int64   // watchers that have not read all
+	sent      []atomic.Int64 // by event: when the write began, in nanoseconds after epoch
+	begun     atomic.Int64   // number of writes that began
+	remaining atomic.Int64   // number of watchers that have not read all events
 	resumes   atomic.Int64
 	done      chan struct{} // closed when no watcher is left
 	stop      context.CancelCauseFunc
-	ctx       context.Context // of the streams: they outlive the call that opens them
+	ctx       context.Context // context of the streams, which outlive the call that opens them
 	wait      sync.WaitGroup
 	watchers  []*watcher
 	stuck     []io.Closer
 	transport []*http.Transport
 }
 
-// Watching says what a crowd does.
+// Watching describes a crowd.
 type Watching struct {
-	Collection string // its path
-	Revision   string // the watchers see what is after it
-	Watchers   int
-	Stuck      int // watchers beside those that never read
-	Events     int // how many each watcher expects
+	Collection string // path
+	Revision   string // the watchers see the changes after it
+	// Watchers is the number of watchers that read.
+	Watchers int
+	Stuck    int // number of additional watchers that never read
+	Events   int // number of events that each watcher expects
 }
 
 type watcher struct {
@@ -75,7 +76,7 @@ func (t Target) Watch(ctx context.Context, w Watching) (*Crowd, error) {
 	return c, nil
 }
 
-// openers is how many streams are being opened at once.
+// openers is how many streams are opened concurrently.
 const openers = 8
 
 func (c *Crowd) open(w Watching) error {
@@ -114,10 +115,10 @@ func (c *Crowd) open(w Watching) error {
 	return nil
 }
 
-// StuckAfter is how many bytes a reader that is stuck takes, by the window of HTTP/2, before the server has to wait.
+// StuckAfter is how many bytes a server can send to a stuck reader, by the window of HTTP/2, before it must wait.
 const StuckAfter = 64 << 10
 
-// openStuck opens a stream on a connection of its own that the server can write little to before it must wait.
+// openStuck opens a stream that is never read, on a connection of its own with a small window.
 func (c *Crowd) openStuck() error {
 	transport := c.target.transport()
 	transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: StuckAfter, MaxReceiveBufferPerConnection: StuckAfter}
@@ -130,7 +131,7 @@ func (c *Crowd) openStuck() error {
 	return nil
 }
 
-// open asks for the events after the watcher's revision.
+// open starts a watch after the watcher's revision.
 func (w *watcher) open() (io.ReadCloser, error) {
 	query := url.Values{"watch": {"1"}, "resourceVersion": {string(w.revision)}, "allowWatchBookmarks": {"true"}}
 	r := Request{Path: w.crowd.collection + "?" + query.Encode()}
@@ -145,8 +146,8 @@ func (w *watcher) open() (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// follow reads until the watcher has seen what it expects, and beyond until the stream ends. A stream that the
-// server ends before is opened again where it ended: that is what a client does.
+// follow reads until the watcher has seen the expected events, and then until the stream ends. If the server ends the stream
+// earlier, follow opens it again at the last revision, as clients do.
 func (w *watcher) follow(stream io.ReadCloser) {
 	lines := bufio.NewReaderSize(nil, 16<<10)
 	for n := 0; ; n++ {
@@ -171,7 +172,7 @@ func (w *watcher) follow(stream io.ReadCloser) {
 // eventError is an event of type ERROR.
 type eventError struct{ line string }
 
-// Error shows the event.
+// Error implements error.
 func (e *eventError) Error() string { return "event " + e.line }
 
 // read reads the lines of a stream to its end.
@@ -201,7 +202,7 @@ func (w *watcher) read(lines *bufio.Reader) error {
 	}
 }
 
-// event takes the time of one event. More than were expected are not timed.
+// event records the time of one event. Surplus events are not timed.
 func (w *watcher) event() {
 	c, n := w.crowd, len(w.latencies)
 	if n >= c.expected {
@@ -213,8 +214,8 @@ func (w *watcher) event() {
 	}
 }
 
-// Send calls write, which makes one change that all watchers see, and takes the time. It may be called concurrently,
-// and once for each event that is expected.
+// Send calls write, which must make one change that all watchers see, and records the time. It may be called concurrently, once
+// for each expected event.
 func (c *Crowd) Send(write func() error) error {
 	n := c.begun.Add(1) - 1
 	if n >= int64(c.expected) {
@@ -252,11 +253,11 @@ func (c *Crowd) Close() {
 	}
 }
 
-// Resumes returns how often streams were opened again since the server had ended them.
+// Resumes returns how often streams were opened again because the server had ended them.
 func (c *Crowd) Resumes() int { return int(c.resumes.Load()) }
 
-// Latencies returns the time from the beginning of a write to the reading of its event, for all events of all
-// watchers, sorted. It must be called after Wait has returned nil.
+// Latencies returns the times from the beginning of a write to the reading of its event, for all events of all watchers, sorted.
+// It must be called after Wait has returned nil.
 func (c *Crowd) Latencies() []time.Duration {
 	var all []time.Duration
 	for _, w := range c.watchers {

@@ -1,2 +1,2 @@
-// Package proc reads what Linux says of processes and of the machine: proc(5), and the time of an fsync.
+// Package proc reads data of Linux about processes and the machine: proc(5), and the time of an fsync.
 package proc

@@ -10,18 +10,22 @@ import (
 	"time"
 )
 
-// Machine describes where figures were measured. What cannot be found out is empty.
+// Machine describes the machine of a measurement. Unknown fields are empty.
 type Machine struct {
-	CPU    string
+	// CPU is the model of the processor.
+	CPU string
+	// Cores is the number of processors.
 	Cores  int
 	Memory int64 // bytes
+	// Kernel is the version of the kernel.
 	Kernel string
-	Go     string
-	// Fsync is the median of writing 4 KiB to the end of a file and syncing it, where the servers keep their data.
+	// Go is the version of Go.
+	Go string
+	// Fsync is the median time of appending 4 KiB to a file in the data directory of the servers and syncing it.
 	Fsync time.Duration
 }
 
-// Describe describes this machine; dir is where the servers keep their data.
+// Describe describes this machine; dir is the data directory of the servers.
 func Describe(dir string) (Machine, error) {
 	m := Machine{Cores: runtime.NumCPU(), Go: runtime.Version()}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

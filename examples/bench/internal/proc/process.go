@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// tick is the unit of times in /proc/PID/stat: 1/USER_HZ seconds, which is 100 on every architecture that Go runs on.
+// tick is the unit of times in /proc/PID/stat: 1/USER_HZ seconds. USER_HZ is 100 on every architecture that Go supports.
 const tick = time.Second / 100
 
-// CPU returns the processor time, of user and system, that a process has used, in ticks of 10 ms. Linux takes it from
-// the exact run time of its threads, so that it is only rounded.
+// CPU returns the user and system time that a process has used, in ticks of 10 ms. Linux derives it from the exact run time of
+// the threads, so the only error is rounding.
 func CPU(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -41,10 +41,11 @@ func parseCPU(stat []byte) (time.Duration, error) {
 	return sum, nil
 }
 
-// Memory is what of a process is in memory, in bytes.
+// Memory is the resident memory of a process, in bytes.
 type Memory struct {
+	// Resident is all resident memory.
 	Resident  int64
-	Anonymous int64 // of that, what is no file: a database that is mapped is one
+	Anonymous int64 // the part that belongs to no file; a mapped database belongs to one
 }
 
 // MemoryOf reads the memory of a process.

@@ -21,10 +21,10 @@ import (
 type Options struct {
 	Addr      string // host:port
 	Cert, Key string // files, both or none
-	Token     string // "" is none
+	Token     string // "" means none
 }
 
-// Flags makes the flags of a program, which set o.
+// Flags returns the flags of a program, which set o.
 func (o *Options) Flags(program string) *flag.FlagSet {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
 	flags.StringVar(&o.Addr, "addr", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")
@@ -34,7 +34,7 @@ func (o *Options) Flags(program string) *flag.FlagSet {
 	return flags
 }
 
-// KeyPair is the serving certificate and its key, in PEM: those of the files, or a new pair that is signed by itself.
+// KeyPair returns the serving certificate and its key, in PEM: those of the files, or a new self-signed pair.
 func (o *Options) KeyPair() (cert, key []byte, err error) {
 	if (o.Cert == "") != (o.Key == "") {
 		return nil, nil, Usagef("-cert and -key belong together: give both or none")
@@ -51,7 +51,7 @@ func (o *Options) KeyPair() (cert, key []byte, err error) {
 	return cert, key, nil
 }
 
-// selfSigned makes a pair for the host of addr and for this machine.
+// selfSigned returns a pair for the host of addr and for this machine.
 func selfSigned(addr string, now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,7 +64,7 @@ func selfSigned(addr string, now time.Time) (certPEM, keyPEM []byte, err error) 
 		NotAfter:     now.AddDate(1, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA:         true, BasicConstraintsValid: true, // so that clients can be told to trust it
+		IsCA:         true, BasicConstraintsValid: true, // so that clients can trust it
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
@@ -87,7 +87,7 @@ func selfSigned(addr string, now time.Time) (certPEM, keyPEM []byte, err error) 
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), nil
 }
 
-// Listen listens on Addr and returns the URL at which a program on this machine reaches it.
+// Listen listens on Addr. It returns the URL for programs on this machine.
 func (o *Options) Listen(ctx context.Context) (net.Listener, string, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", o.Addr)

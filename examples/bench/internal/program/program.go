@@ -1,6 +1,5 @@
-// Package program is what the servers of the bench have in common as programs: the flags -addr, -cert, -key and
-// -token, the line that says that they are ready, how they end, and what they tell of themselves when they are sent
-// a signal.
+// Package program is the common part of the servers of the bench: the flags -addr, -cert, -key and -token, the ready line, the
+// end, and the reports on signals.
 //
 //	func main() {
 //		var o program.Options
@@ -16,13 +15,12 @@
 //
 // SIGTERM and SIGINT end the context; a second one ends the process at once.
 //
-// # What a program tells of itself
+// # Reports
 //
-// On SIGUSR1 it collects its garbage and prints a line of JSON on stdout, a Report. On SIGUSR2 it begins a CPU
-// profile in the file that the environment variable BENCH_PROFILE names, and ends it at the next one; without the
-// variable nothing happens. A report that was asked for after a profile was begun or ended comes after that is done.
-// A system does not count signals of one sort that it has not delivered: wait for the report of one before the next.
-// Windows has neither signal.
+// On SIGUSR1 a program collects its garbage and prints a line of JSON on stdout, a Report. On SIGUSR2 it begins a CPU profile in
+// the file that the environment variable BENCH_PROFILE names, or ends the current profile; without the variable nothing happens.
+// A report that is requested after the begin or the end of a profile is printed after that is done. A system does not count
+// pending signals of one kind: wait for the report of one signal before you send the next. Windows has neither signal.
 package program
 
 import (
@@ -37,32 +35,33 @@ import (
 	"syscall"
 )
 
-// Exit statuses of Run.
+// These are the exit statuses of Run.
 const (
 	ok     = 0
 	failed = 1
 	misuse = 2 // of the command line
 )
 
-// UsageError is a mistake on the command line that the flags alone do not show.
+// UsageError is a mistake on the command line that package flag cannot detect.
 type UsageError struct{ Message string }
 
+// Error implements error.
 func (e *UsageError) Error() string { return e.Message }
 
-// Usagef makes a UsageError.
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
-// Run parses the command line and runs serve until it returns, which it does soon after its context has ended. What
-// it returns is the exit status of the process: 0, 1 for an error, 2 for one of the command line, which is a
-// UsageError or one of flags. Errors are printed on stderr, after the program's name.
+// Run parses the command line and runs serve until it returns, which it must do soon after its context has ended. Run returns the
+// exit status of the process: 0, 1 for an error, or 2 for a mistake on the command line, which is a UsageError or an error of
+// package flag. Errors are printed on stderr, after the program's name.
 func Run(flags *flag.FlagSet, args []string, serve func(ctx context.Context, p *Process) error) int {
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return ok
 	case err != nil:
-		return misuse // flags has said why
+		return misuse // package flag has printed the error
 	case flags.NArg() > 0:
 		fmt.Fprintf(os.Stderr, "%s: unexpected argument %q\n", flags.Name(), flags.Arg(0))
 		return misuse
@@ -87,11 +86,11 @@ func Run(flags *flag.FlagSet, args []string, serve func(ctx context.Context, p *
 
 // Process is the running program. Its methods may be called concurrently.
 type Process struct {
-	mu     sync.Mutex // guards stdout: lines are whole
+	mu     sync.Mutex // guards stdout, so that lines are whole
 	stdout io.Writer
 }
 
-// Ready says, once, that the server answers at a URL.
+// Ready prints that the server answers at a URL. Call it once.
 func (p *Process) Ready(url string) { p.print("ready " + url) }
 
 func (p *Process) print(line string) {

@@ -9,20 +9,23 @@ import (
 	"runtime/pprof"
 )
 
-// ProfileVariable is the environment variable that names the file of the CPU profile.
+// ProfileVariable is the environment variable with the path of the CPU profile.
 const ProfileVariable = "BENCH_PROFILE"
 
-// Report is what a program tells of its memory, in bytes.
+// Report describes the memory of a program, in bytes.
 type Report struct {
-	HeapLive   uint64 `json:"heapLive"` // after the collection; all else is of before
+	HeapLive uint64 `json:"heapLive"` // after the collection; all other fields are from before it
+	// HeapSys is the heap memory obtained from the system.
 	HeapSys    uint64 `json:"heapSys"`
-	Mallocs    uint64 `json:"mallocs"`    // since the start
-	AllocBytes uint64 `json:"allocBytes"` // since the start
-	NumGC      uint32 `json:"numGC"`
-	Goroutines int    `json:"goroutines"`
+	Mallocs    uint64 `json:"mallocs"`    // number of allocations since the start
+	AllocBytes uint64 `json:"allocBytes"` // allocated bytes since the start
+	// NumGC is the number of collections.
+	NumGC uint32 `json:"numGC"`
+	// Goroutines is the number of goroutines.
+	Goroutines int `json:"goroutines"`
 }
 
-// report collects the garbage.
+// report collects the garbage and returns a report.
 func report() Report {
 	var before, after runtime.MemStats
 	goroutines := runtime.NumGoroutine()
@@ -45,10 +48,10 @@ func (p *Process) tell() {
 	p.print(string(line))
 }
 
-// profile is a CPU profile that is being made, or nil's: the zero profile is none. It is used by one goroutine.
+// profile is a CPU profile in progress. The zero profile is none. It belongs to one goroutine.
 type profile struct{ file *os.File }
 
-// toggle begins a profile, or ends the one there is.
+// toggle begins a profile, or ends the current one.
 func (p *profile) toggle() error {
 	if p.file != nil {
 		return p.end()

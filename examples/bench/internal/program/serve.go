@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// grace is how long requests have to finish at the end. Watches never do, and are ended after it.
+// grace is how long requests may take to finish at the end. Watches never finish, and are ended after it.
 const grace = time.Second
 
-// Server is how a handler is served by a program that has no server of its own: with HTTP/2 and HTTP/1.1 over TLS, set
-// as those of Kubernetes are.
+// Server describes how Serve serves a handler, for programs without a server of their own: with HTTP/2 and HTTP/1.1 over TLS,
+// with the settings of Kubernetes' servers.
 type Server struct {
+	// Handler handles the requests.
 	Handler   http.Handler
 	Cert, Key []byte // PEM
-	// End is called when requests have had their time and those that are left must end; nil is nothing.
+	// End is called after grace, when the remaining requests must end; it may be nil.
 	End func() error
 }
 
-// Serve serves on ln, which clients reach at url, until ctx ends, and says that it is ready, which it
-// always is. It closes ln and ends the server, and returns what went wrong.
+// Serve serves on ln, which clients reach at url, until ctx ends. It prints the ready line at once. At the end it closes ln and
+// the server, and returns an error if something failed.
 func (p *Process) Serve(ctx context.Context, ln net.Listener, url string, s Server) error {
 	hs, err := s.server()
 	if err != nil {
@@ -42,7 +43,7 @@ func (p *Process) Serve(ctx context.Context, ln net.Listener, url string, s Serv
 	late := hs.Shutdown(soon)
 	err = s.end()
 	if late != nil {
-		_ = hs.Close() // its error is that of the listener, which Shutdown has closed
+		_ = hs.Close() // ignore its error: Shutdown has closed the listener
 	}
 	if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
@@ -64,7 +65,7 @@ func (s *Server) server() (*http.Server, error) {
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    1 << 20,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 100,              // as kube-apiserver has it
+			MaxConcurrentStreams: 100,              // the same as kube-apiserver
 			WriteByteTimeout:     30 * time.Second, // ends a connection whose client does not read
 		},
 	}, nil

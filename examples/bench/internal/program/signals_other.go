@@ -4,5 +4,5 @@ package program
 
 import "context"
 
-// listen has no signals to handle here.
+// listen does nothing: there are no such signals here.
 func (p *Process) listen(context.Context) func() { return func() {} }

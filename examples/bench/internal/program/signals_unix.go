@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listen handles signals until ctx ends. The function it returns waits for the end.
+// listen handles signals until ctx ends. The returned function waits for the end of the handling.
 func (p *Process) listen(ctx context.Context) func() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -24,8 +24,8 @@ func (p *Process) listen(ctx context.Context) func() {
 	return func() { <-done }
 }
 
-// together is how long a report waits for a signal that was sent before its own, but is told after it: neither the system
-// nor Go keeps the order of different signals that come at about the same time.
+// together is how long a report waits for an earlier signal of another kind: neither the system nor Go keeps the order of
+// different signals that are sent at about the same time.
 const together = 20 * time.Millisecond
 
 func (p *Process) handle(ctx context.Context, signals <-chan os.Signal) {
@@ -36,7 +36,7 @@ func (p *Process) handle(ctx context.Context, signals <-chan os.Signal) {
 		}
 	}
 	defer func() { complain(cpu.end()) }()
-	reports := 0 // wanted
+	reports := 0 // number of requested reports
 	var soon <-chan time.Time
 	for {
 		select {

@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// client asks a program over HTTP/2 and TLS, with its token.
+// client sends requests to a program over HTTP/2 and TLS, with its token.
 type client struct {
 	http  *http.Client
 	token string
 }
 
-// newClient goes by the command line: it trusts the certificate of -cert, and has the token of -token.
+// newClient returns a client according to the command line: it trusts the certificate of -cert, and has the token of -token.
 func newClient(t testing.TB, args []string) client {
 	t.Helper()
-	config := &tls.Config{InsecureSkipVerify: true} // of a pair that the program has made for itself
+	config := &tls.Config{InsecureSkipVerify: true} // the program has made the certificate itself
 	var c client
 	for i := range max(0, len(args)-1) {
 		switch args[i] {
@@ -47,25 +47,29 @@ func (c client) close() {
 	}
 }
 
-// WithToken returns the process for requests with another token; "" is none. It is for requests alone.
+// WithToken returns a copy of the process that sends requests with another token; "" means none. Use it only for requests.
 func (p *Process) WithToken(token string) *Process {
 	other := &Process{URL: p.URL, t: p.t, client: p.client}
 	other.client.token = token
 	return other
 }
 
-// Answer is what a server has answered.
+// Answer is the answer of a server.
 type Answer struct {
-	Code   int
+	// Code is the HTTP code.
+	Code int
+	// Header has the headers of the answer.
 	Header http.Header
-	Body   string
-	Proto  string
+	// Body is the body of the answer.
+	Body string
+	// Proto is the protocol, such as HTTP/2.0.
+	Proto string
 
 	t    testing.TB
 	what string
 }
 
-// Do makes a request; mediaType is that of the body.
+// Do sends a request; mediaType is the media type of the body.
 func (p *Process) Do(method, path, mediaType, body string) Answer {
 	p.t.Helper()
 	req := p.request(p.t.Context(), method, path, strings.NewReader(body))
@@ -75,7 +79,7 @@ func (p *Process) Do(method, path, mediaType, body string) Answer {
 	return p.answer(req)
 }
 
-// Get makes a GET with headers, which are names and values in turn.
+// Get sends a GET. headers has names and values in turn.
 func (p *Process) Get(path string, headers ...string) Answer {
 	p.t.Helper()
 	req := p.request(p.t.Context(), http.MethodGet, path, http.NoBody)
@@ -111,7 +115,7 @@ func (p *Process) answer(req *http.Request) Answer {
 	return Answer{res.StatusCode, res.Header, string(body), res.Proto, p.t, req.Method + " " + req.URL.RequestURI()}
 }
 
-// Want fails the test at once unless the answer has a code, and all of these in its body.
+// Want fails the test at once unless the answer has this code, and its body contains all parts.
 func (a Answer) Want(code int, parts ...string) Answer {
 	a.t.Helper()
 	if a.Code != code {
@@ -133,13 +137,13 @@ func (a Answer) JSON(into any) {
 	}
 }
 
-// Watch is a watch that goes on until the test or the server ends.
+// Watch is a watch that lasts until the test or the server ends.
 type Watch struct {
 	t     testing.TB
 	lines *bufio.Reader
 }
 
-// Watch begins a watch.
+// Watch starts a watch.
 func (p *Process) Watch(path string) *Watch {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
@@ -155,7 +159,7 @@ func (p *Process) Watch(path string) *Watch {
 	return &Watch{p.t, bufio.NewReader(res.Body)}
 }
 
-// Next waits for an event and returns its type and its object. At the end the type is "".
+// Next waits for an event and returns its type and its object. At the end of the watch the type is "".
 func (w *Watch) Next() (kind string, object json.RawMessage) {
 	w.t.Helper()
 	line, err := w.lines.ReadBytes('\n')

@@ -1,6 +1,6 @@
 // Package programtest runs the programs of the bench in tests, as child processes.
 //
-// A test binary is the program that its package has, when it is told so: nothing has to be built.
+// An environment variable makes a test binary run the program of its package, so that nothing has to be built:
 //
 //	func TestMain(m *testing.M) { os.Exit(programtest.Main(m, main)) }
 //
@@ -10,7 +10,7 @@
 //		p.Stop().Want(0)
 //	}
 //
-// A Process belongs to one test. It is told to end when the test ends, and the test fails unless it does so with 0.
+// A Process belongs to one test and is stopped when the test ends. The test fails unless the process then exits with 0.
 package programtest
 
 import (
@@ -32,10 +32,10 @@ import (
 // variable is the environment variable that makes a test binary the program.
 const variable = "BENCH_TEST_PROGRAM"
 
-// patience bounds every wait; it is long, for machines that are busy.
+// patience is the timeout of every wait. It is long because a machine may be busy.
 const patience = 60 * time.Second
 
-// Main runs the tests of a package or, in a child process, its main, which exits.
+// Main runs the tests of a package. In a child process it calls main instead, and exits.
 func Main(m *testing.M, main func()) int {
 	if os.Getenv(variable) != "" {
 		main()
@@ -44,27 +44,27 @@ func Main(m *testing.M, main func()) int {
 	return m.Run()
 }
 
-// Process is a program that runs, or has run.
+// Process is a program that is running or has ended.
 type Process struct {
-	URL string // that of the ready line
+	URL string // from the ready line
 
 	t      testing.TB
 	cmd    *exec.Cmd
 	stdout *lines
 	stderr *buffer
-	exited chan struct{} // closed when the process is gone
-	code   int           // after exited
-	said   bool          // the test has looked at the exit status
+	exited chan struct{} // closed when the process has ended
+	code   int           // valid after exited is closed
+	said   bool          // the test has checked the exit status
 	client client
 }
 
-// Start runs the program of the test's own package, and waits until it is ready.
+// Start runs the program of the test's package, and waits until it is ready.
 func Start(t testing.TB, args ...string) *Process {
 	t.Helper()
 	return StartFile(t, self(t), args...)
 }
 
-// StartFile is Start with a program that Build has built.
+// StartFile is Start for a program that Build has built.
 func StartFile(t testing.TB, path string, args ...string) *Process {
 	t.Helper()
 	p := Begin(t, path, args...)
@@ -78,7 +78,7 @@ func StartFile(t testing.TB, path string, args ...string) *Process {
 	return p
 }
 
-// Run runs the program of the test's own package to its end.
+// Run runs the program of the test's package to its end.
 func Run(t testing.TB, args ...string) *Process {
 	t.Helper()
 	p := Begin(t, self(t), args...)
@@ -86,7 +86,7 @@ func Run(t testing.TB, args ...string) *Process {
 	return p
 }
 
-// Build builds the program of a package of this module, by its path seen from the test, and returns where it is.
+// Build builds the program of a package of this module, with a path relative to the test, and returns the path of the program.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
@@ -139,7 +139,7 @@ func Begin(t testing.TB, path string, args ...string) *Process {
 	return p
 }
 
-// Profile is the file that BENCH_PROFILE names.
+// Profile returns the path of the file that BENCH_PROFILE names.
 func (p *Process) Profile() string {
 	last, _ := strings.CutPrefix(p.cmd.Env[len(p.cmd.Env)-1], "BENCH_PROFILE=")
 	return last
@@ -157,10 +157,10 @@ func (p *Process) Line() string {
 	return line
 }
 
-// Lines are those of stdout that Line has not returned.
+// Lines returns the lines of stdout that Line has not returned.
 func (p *Process) Lines() []string { return p.stdout.rest() }
 
-// Stderr is what the program has written there.
+// Stderr returns the standard error of the program so far.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
 // Signal sends a signal, if the program has not ended.
@@ -171,10 +171,10 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Stop ends the program, by SIGTERM if it has not ended yet, and waits.
+// Stop ends the program with SIGTERM, unless it has ended, and waits for its end.
 func (p *Process) Stop() *Process {
 	p.t.Helper()
-	terminate(p.cmd.Process) // it may be gone: then there is nothing to end
+	terminate(p.cmd.Process) // ignored if it has ended
 	p.wait()
 	return p
 }
@@ -189,7 +189,7 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Kill ends the program without its doing, and waits.
+// Kill kills the program and waits for its end.
 func (p *Process) Kill() {
 	p.said = true
 	_ = p.cmd.Process.Kill()
@@ -207,7 +207,7 @@ func (p *Process) wait() {
 	}
 }
 
-// Want fails the test unless the program has ended with an exit status, and has all of these in its stderr.
+// Want fails the test unless the program has exited with code, and its stderr contains all of the texts.
 func (p *Process) Want(code int, stderr ...string) {
 	p.t.Helper()
 	p.said = true
@@ -221,7 +221,7 @@ func (p *Process) Want(code int, stderr ...string) {
 	}
 }
 
-// buffer is a bytes.Buffer for a process and a test.
+// buffer is a bytes.Buffer for concurrent use by a process and a test.
 type buffer struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -239,11 +239,11 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// lines are those of a stream.
+// lines has the lines of a stream.
 type lines struct {
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards all fields
 	all []string
-	new chan struct{} // has room for one: something was added
+	new chan struct{} // capacity 1; receives a value when a line is added
 }
 
 func newLines() *lines { return &lines{new: make(chan struct{}, 1)} }
@@ -261,7 +261,7 @@ func (l *lines) read(r io.Reader) {
 	}
 }
 
-// next waits for a line, and takes it.
+// next waits for the next line, removes it and returns it.
 func (l *lines) next(ended <-chan struct{}) (string, bool) {
 	timeout := time.After(patience)
 	for {

@@ -4,5 +4,5 @@ package programtest
 
 import "os"
 
-// terminate ends a process: it cannot be asked to.
+// terminate kills a process, because it cannot be asked to end.
 func terminate(p *os.Process) { _ = p.Kill() }

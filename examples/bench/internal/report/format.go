@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// table writes a Markdown table. Cells of the first column are text, the others figures, to the right.
+// table writes a Markdown table. The first column is text; the others are numbers, which are aligned to the right.
 func table(b *strings.Builder, header []string, rows [][]string) {
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(header)
@@ -22,7 +22,7 @@ func table(b *strings.Builder, header []string, rows [][]string) {
 	}
 }
 
-// seconds writes a time with three digits, in the unit that suits it.
+// seconds returns a time with three digits, in a suitable unit.
 func seconds(s float64) string {
 	switch abs := math.Abs(s); {
 	case abs == 0:
@@ -35,7 +35,7 @@ func seconds(s float64) string {
 	return digits(s) + " s"
 }
 
-// bytesText writes a number of bytes with three digits, in the unit that suits it.
+// bytesText returns a number of bytes with three digits, in a suitable unit.
 func bytesText(n float64) string {
 	units := []string{"B", "KiB", "MiB", "GiB"}
 	for len(units) > 1 && math.Abs(n) >= 999.5 {
@@ -47,7 +47,7 @@ func bytesText(n float64) string {
 	return digits(n) + " " + units[0]
 }
 
-// digits writes a number with three digits, or as many as are in front of the point.
+// digits returns a number with three digits, or with all digits before the decimal point.
 func digits(x float64) string {
 	switch abs := math.Abs(x); {
 	case abs >= 99.95:
@@ -58,7 +58,7 @@ func digits(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// count writes a number of things, with commas between thousands.
+// count returns a number with commas between thousands.
 func count(n float64) string {
 	if n < 99.5 && n != math.Trunc(n) {
 		return digits(n)
@@ -70,7 +70,7 @@ func count(n float64) string {
 	return s
 }
 
-// ratioText writes a ratio so that small ones can be told apart.
+// ratioText returns a ratio with enough digits to distinguish small ones.
 func ratioText(x float64) string {
 	if math.Abs(x) < 0.0995 {
 		return strconv.FormatFloat(x, 'f', 3, 64)
@@ -78,7 +78,7 @@ func ratioText(x float64) string {
 	return digits(x)
 }
 
-// fraction writes a target: what is below one as the fraction that it is.
+// fraction returns a target; a target below one is written as a fraction.
 func fraction(x float64) string {
 	if x >= 1 || x <= 0 {
 		return digits(x)
@@ -100,7 +100,7 @@ func orDash(ok bool, text string) string {
 	return text
 }
 
-// joined writes the ratios of several servers in one cell.
+// joined returns the ratios of several servers for one cell.
 func joined(ratios []string) string {
 	for _, ratio := range ratios {
 		if ratio != dash {

@@ -1,5 +1,5 @@
-// Package report writes what a bench has measured as Markdown: the targets first, then all figures with the ratios
-// of keelson to the other servers.
+// Package report writes the results of a bench as Markdown: the targets first, then all figures with the ratios of keelson to the
+// other servers.
 package report
 
 import (
@@ -14,14 +14,19 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/scenario"
 )
 
-// Run is what a report is about.
+// Run is the input of a report.
 type Run struct {
+	// Machine describes the machine.
 	Machine proc.Machine
-	Plan    scenario.Plan
+	// Plan is the plan of the run.
+	Plan scenario.Plan
+	// Results are the measured values.
 	Results *figures.Results
-	Command string // how it was run
-	Date    time.Time
-	Took    time.Duration
+	Command string // the command line
+	// Date is when the run began.
+	Date time.Time
+	// Took is the duration of the run.
+	Took time.Duration
 }
 
 // Write writes the report.
@@ -40,7 +45,7 @@ func Write(w io.Writer, r Run) error {
 	return err
 }
 
-// sized is the tables of what was measured with so many objects; writes and watches were at the first size.
+// sized returns the tables for a number of objects. Writes and watches were measured only with the first number.
 func (r Run) sized(objects int, first bool) string {
 	var b strings.Builder
 	r.tables(&b, "GET", objects, []row{
@@ -106,7 +111,7 @@ func writeRows() (rows []row) {
 	return rows
 }
 
-// tables writes the tables of scenarios that were measured, if any were.
+// tables writes the tables of the scenarios that were measured.
 func (r Run) tables(b *strings.Builder, title string, objects int, rows []row) {
 	rows = slices.DeleteFunc(rows, func(row row) bool {
 		return !slices.ContainsFunc(figures.Servers(), func(server string) bool {
@@ -161,12 +166,12 @@ func (r Run) compare(b *strings.Builder, title string, objects int, rows []row, 
 	table(b, header, lines)
 }
 
-// keelsons returns the servers that are this library.
+// keelsons returns the servers of this library.
 func keelsons() []string {
 	return []string{figures.KeelsonMemory, figures.KeelsonBolt, figures.KeelsonEtcd}
 }
 
-// ratio is Results.Ratio; what keelson does with an index is compared with what the others do without.
+// ratio is Results.Ratio. keelson with an index is compared with the others without one.
 func (r Run) ratio(k figures.Key, against string) (float64, bool) {
 	if k.Scenario != scenario.ListIndex {
 		return r.Results.Ratio(k, against)
@@ -185,7 +190,7 @@ func (r Run) cell(k figures.Key, text func(float64) string) string {
 	return orDash(ok, text(value))
 }
 
-// show writes a table of cells that are made of several metrics.
+// show writes a table whose cells have several metrics.
 func (r Run) show(b *strings.Builder, title string, objects int, rows []row, text func(value func(figures.Metric) float64) string) {
 	var lines [][]string
 	for _, row := range rows {
@@ -205,7 +210,7 @@ func (r Run) show(b *strings.Builder, title string, objects int, rows []row, tex
 	table(b, append([]string{title}, figures.Servers()...), lines)
 }
 
-// etcdTable shows what etcd had to do, where it did anything.
+// etcdTable writes the CPU times of etcd, if there are any.
 func (r Run) etcdTable(b *strings.Builder, objects int, rows []row) {
 	var lines [][]string
 	any := false
@@ -225,7 +230,7 @@ func (r Run) etcdTable(b *strings.Builder, objects int, rows []row) {
 	}
 }
 
-// resumes says which servers ended streams that they should have served.
+// resumes lists the servers that ended streams early.
 func (r Run) resumes(b *strings.Builder, objects int, rows []row) {
 	for _, row := range rows {
 		for _, server := range figures.Servers() {
@@ -238,7 +243,7 @@ func (r Run) resumes(b *strings.Builder, objects int, rows []row) {
 	}
 }
 
-// life writes what is measured once in a server's life.
+// life writes the figures that are measured once in a server's life.
 func (r Run) life(b *strings.Builder) {
 	type line struct {
 		title, scenario string

@@ -9,17 +9,16 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/scenario"
 )
 
-// target is how keelson wants to stand beside another server: the ratio of its figure to the other's is at most, or
-// at least, a bound.
+// target is a target for keelson compared with another server: the ratio of their figures must be at most, or at least, a bound.
 type target struct {
 	title    string
 	scenario string
 	metric   figures.Metric
 	against  string
-	servers  []string // those that it is about
-	small    float64  // the bound below scenario.Large objects, and for what has no objects; 0 is none
-	large    float64  // the bound from there on; 0 is none
-	least    bool     // the ratio is at least the bound
+	servers  []string // the servers of keelson that it applies to
+	small    float64  // the bound for fewer than scenario.Large objects, and for scenarios without objects; 0 means none
+	large    float64  // the bound for more objects; 0 means none
+	least    bool     // the ratio must be at least the bound
 }
 
 // goals returns all targets.
@@ -49,7 +48,7 @@ func goals(p scenario.Plan) []target {
 		}
 		goals = append(goals, cpu("delivery, "+w.title, w.scenario, all, 1./2, 1./2))
 	}
-	// At full speed the writers of each server make another number of events, and the latency is that of the backlog.
+	// At full speed the servers make different numbers of events, and the latency is that of the backlog.
 	paced := scenario.WatchName(1000, scenario.AtAPace)
 	goals = append(goals, target{"delivery, 1,000 watchers, 50 events/s, p99", paced, figures.P99, figures.Peer, all, 1. / 3, 1. / 3, false})
 	goals = append(goals, writeGoals()...)
@@ -78,7 +77,7 @@ func goals(p scenario.Plan) []target {
 		floor("GET, rv 0, 16 clients", scenario.GetAny16, all, 1.8))
 }
 
-// writeGoals returns the targets of writes: on the same etcd, and on bolt with every write on the disk.
+// writeGoals returns the targets for writes: on the same etcd, and on bolt with every write on disk.
 func writeGoals() (goals []target) {
 	for _, verb := range []string{"create", "update", "patch"} {
 		for _, w := range []struct {
@@ -102,7 +101,7 @@ func writeGoals() (goals []target) {
 	return goals
 }
 
-// bound is what is wanted with so many objects, if anything is.
+// bound returns the bound for a number of objects, if there is one.
 func (t target) bound(objects int) (float64, bool) {
 	bound := t.small
 	if objects >= scenario.Large {
@@ -111,7 +110,7 @@ func (t target) bound(objects int) (float64, bool) {
 	return bound, bound > 0
 }
 
-// met says whether a ratio is as wanted.
+// met reports whether a ratio meets the bound.
 func (t target) met(ratio, bound float64) bool {
 	if t.least {
 		return ratio >= bound
@@ -119,7 +118,7 @@ func (t target) met(ratio, bound float64) bool {
 	return ratio <= bound
 }
 
-// targets writes the table of the targets that can be judged.
+// targets writes the table of the targets with measured figures.
 func (r Run) targets(b *strings.Builder) {
 	var lines [][]string
 	met, missed := 0, 0
@@ -167,10 +166,11 @@ func (r Run) targets(b *strings.Builder) {
 	table(b, []string{"ratio of", "objects", "keelson against", "wanted", "memory", "bolt", "etcd"}, lines)
 }
 
-// steady is how much more a result of an indexed LIST may cost in a larger collection: what the noise of a machine is.
+// steady is the allowed growth of the cost of each result of an indexed LIST in a larger collection. It allows for the noise of a
+// machine.
 const steady = 1.25
 
-// independence judges whether what an indexed LIST costs for each of its results depends on the size of the collection.
+// independence checks whether the cost of each result of an indexed LIST depends on the size of the collection.
 func (r Run) independence() (lines [][]string, met, missed int) {
 	sizes := r.Plan.Objects
 	if len(sizes) < 2 {

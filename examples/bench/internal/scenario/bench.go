@@ -18,18 +18,18 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/program"
 )
 
-// Options are where a bench leaves its traces. The zero Options is valid.
+// Options are the options of Run. The zero Options is valid.
 type Options struct {
-	Log        io.Writer // a line for each measurement; nil is nowhere
-	Profiles   string    // directory for CPU profiles of the servers; "" makes none
-	Unstripped bool      // build programs as the tests do, not as one ships them
+	Log        io.Writer // receives a line for each measurement; may be nil
+	Profiles   string    // directory for CPU profiles of the servers; "" means none
+	Unstripped bool      // build programs as the tests do, not as for a release
 }
 
-// Bench runs a plan once.
+// Bench is one run of a plan.
 type Bench struct {
 	plan    Plan
 	opts    Options
-	dir     string // of programs and data
+	dir     string // directory of programs and data
 	family  *child.Family
 	results *figures.Results
 	token   string
@@ -41,15 +41,16 @@ type Bench struct {
 type server struct {
 	name    string
 	program string       // path
-	etcd    string       // path of the program, "" when it needs none
-	dir     string       // of its data
-	filled  int          // widgets in its storage
-	created int          // widgets that loads have created, so that each has another name
-	changed atomic.Int64 // widgets that loads have changed
+	etcd    string       // path of the program, "" if it needs none
+	dir     string       // data directory
+	filled  int          // number of widgets in its storage
+	created int          // number of widgets that loads have created; makes their names unique
+	changed atomic.Int64 // number of widgets that loads have changed
 }
 
-// Run measures everything in the plan, in dir, and adds it to results. A scenario that fails is noted there, and the
-// others go on. An error is of the bench itself, or of ctx. All processes have ended when it returns.
+// Run measures everything in the plan, with files in dir, and adds it to results. If a scenario fails, Run records that in
+// results and continues with the others. The error is an error of the bench itself, or that of ctx. All processes have ended when
+// Run returns.
 func Run(ctx context.Context, dir string, plan Plan, opts Options, results *figures.Results) error {
 	b := &Bench{plan: plan, opts: opts, dir: dir, results: results, token: rand.Text()}
 	if opts.Log == nil {
@@ -82,7 +83,7 @@ func Run(ctx context.Context, dir string, plan Plan, opts Options, results *figu
 	return context.Cause(ctx)
 }
 
-// try runs what is about one server and notes its failure.
+// try calls run for one server and records a failure.
 func (b *Bench) try(ctx context.Context, s *server, objects int, what string, run func(context.Context, *server) error) {
 	if ctx.Err() != nil {
 		return
@@ -145,7 +146,7 @@ func (b *Bench) prepare(ctx context.Context) error {
 func (b *Bench) certFile() string { return filepath.Join(b.dir, "cert.pem") }
 func (b *Bench) keyFile() string  { return filepath.Join(b.dir, "key.pem") }
 
-// programOf says which program a server is.
+// programOf returns the program of a server.
 func programOf(name string) string {
 	switch name {
 	case figures.Peer:
@@ -170,16 +171,16 @@ func (b *Bench) server(name string, built func(string) (string, error)) (*server
 	return s, os.Mkdir(s.dir, 0o700)
 }
 
-// keelson says whether the server is this library.
+// keelson reports whether the server is one of this library.
 func (s *server) keelson() bool { return programOf(s.name) == "keelson" }
 
-// keeps says whether the server's objects survive its process.
+// keeps reports whether the server's objects survive its process.
 func (s *server) keeps() bool { return s.name != figures.KeelsonMemory && s.name != figures.Floor }
 
-// process is a server that runs.
+// process is a running server.
 type process struct {
 	*child.Child
-	etcd   *child.Child // nil when it needs none
+	etcd   *child.Child // nil if it needs none
 	target load.Target
 }
 
@@ -199,7 +200,7 @@ func (b *Bench) start(ctx context.Context, s *server, objects int, args ...strin
 	case s.name == figures.KeelsonBolt:
 		args = append(args, "-data", filepath.Join(s.dir, "data.db"))
 	case s.name == figures.Floor:
-		args = append(args, "-objects", fmt.Sprint(max(objects, 1))) // it answers with what it has prepared
+		args = append(args, "-objects", fmt.Sprint(max(objects, 1))) // it serves only prepared objects
 	}
 	cmd := child.Command{Name: s.name, Program: s.program, Args: args}
 	if b.opts.Profiles != "" {

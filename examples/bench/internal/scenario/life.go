@@ -17,27 +17,27 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 )
 
-// The names of what is measured once in a server's life.
+// These are the names of the scenarios that are measured once in a server's life.
 const (
-	Start     = "life/start"      // on nothing, until it is ready
-	Binary    = "life/binary"     // stripped
-	Idle      = "life/idle"       // memory of a server that has nothing and does nothing
+	Start     = "life/start"      // from the start on an empty storage until it is ready
+	Binary    = "life/binary"     // size of the stripped program
+	Idle      = "life/idle"       // memory of an idle server without objects
 	Filled    = "life/filled"     // memory after a restart and a first LIST
-	FirstList = "life/first-list" // from the restart until the first LIST has been answered
+	FirstList = "life/first-list" // from the restart until the first LIST is answered
 )
 
-// collection is where widgets are, of all namespaces.
+// collection is the path of the widgets of all namespaces.
 const collection = "/apis/" + widget.Group + "/" + widget.Version + "/widgets"
 
-// resource is where the widgets of a namespace are.
+// resource returns the path of the widgets of a namespace.
 func resource(namespace string) string {
 	return "/apis/" + widget.Group + "/" + widget.Version + "/namespaces/" + namespace + "/widgets"
 }
 
-// item is where widget i is.
+// item returns the path of widget i.
 func item(i int) string { return resource(widget.Namespace(i)) + "/" + widget.Name(i) }
 
-// wants says whether the plan has a scenario.
+// wants reports whether the plan has a scenario.
 func (p Plan) wants(scenario string) bool { return p.Only.MatchString(scenario) }
 
 // empty measures a server without objects.
@@ -64,7 +64,7 @@ func (b *Bench) empty(ctx context.Context, s *server) error {
 			return err
 		}
 	}
-	if !b.plan.wants(Idle) && !b.plan.wants(Filled) { // which is more than idle
+	if !b.plan.wants(Idle) && !b.plan.wants(Filled) { // Filled includes the memory of the idle server
 		return nil
 	}
 	p, err := b.start(ctx, s, 0)
@@ -74,7 +74,7 @@ func (b *Bench) empty(ctx context.Context, s *server) error {
 	return errors.Join(b.memory(ctx, s, p, Idle, 0), p.stop(ctx))
 }
 
-// memory measures the memory of a server after it was left alone for a while.
+// memory measures the memory of a server after it was idle for a while.
 func (b *Bench) memory(ctx context.Context, s *server, p *process, scenario string, objects int) error {
 	if err := sleep(ctx, b.plan.Settle); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (b *Bench) memory(ctx context.Context, s *server, p *process, scenario stri
 	return nil
 }
 
-// perObject adds what an object costs of a metric: what is beyond an idle server.
+// perObject adds the metric per object: the excess over an idle server.
 func (b *Bench) perObject(key figures.Key, each figures.Metric) {
 	filled, _ := b.results.Median(key)
 	idle, ok := b.results.Median(figures.Key{Scenario: Idle, Server: key.Server, Metric: key.Metric})
@@ -127,10 +127,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fillers is how many clients fill a server. Bolt writes what many ask for with one fsync.
+// fillers is the number of clients that fill a server. Bolt commits concurrent writes with one fsync.
 const fillers = 64
 
-// fill creates widgets through the API until the server has so many.
+// fill creates widgets through the API until the server has want of them.
 func (b *Bench) fill(ctx context.Context, s *server, p *process, have, want int) error {
 	if s.name == figures.Floor || have >= want {
 		return nil
@@ -163,7 +163,7 @@ func create(ctx context.Context, c *load.Client, i int) ([]byte, error) {
 // manager is the query of a write.
 const manager = "?fieldManager=bench"
 
-// session measures everything that a server does with so many objects, once.
+// session measures everything for a server with a number of objects, once.
 func (b *Bench) session(ctx context.Context, s *server, objects, round int) (err error) {
 	first := objects == b.plan.Objects[0]
 	if !b.plan.wantsSession(first) {
@@ -191,7 +191,7 @@ func (b *Bench) session(ctx context.Context, s *server, objects, round int) (err
 	return nil
 }
 
-// fillStorage fills a server whose objects stay when it ends, and ends it.
+// fillStorage fills a server with a persistent storage, and ends it.
 func (b *Bench) fillStorage(ctx context.Context, s *server, objects int) error {
 	p, err := b.start(ctx, s, objects)
 	if err != nil {
@@ -204,7 +204,7 @@ func (b *Bench) fillStorage(ctx context.Context, s *server, objects int) error {
 	return err
 }
 
-// sessionWithIndex measures what an index of the label changes.
+// sessionWithIndex measures the effect of an index of the label.
 func (b *Bench) sessionWithIndex(ctx context.Context, s *server, objects, round int) (err error) {
 	if !s.keelson() || !b.plan.wants(ListIndex) {
 		return nil
@@ -222,7 +222,7 @@ func (b *Bench) sessionWithIndex(ctx context.Context, s *server, objects, round 
 	return (&session{Bench: b, server: s, process: p, objects: objects, round: round}).indexed(ctx)
 }
 
-// firstList fills a server that has nothing, and asks for everything once.
+// firstList fills an empty server, and lists everything once.
 func (b *Bench) firstList(ctx context.Context, s *server, p *process, objects int) error {
 	if !s.keeps() {
 		if err := b.fill(ctx, s, p, 0, objects); err != nil {
@@ -241,8 +241,8 @@ func (b *Bench) firstList(ctx context.Context, s *server, p *process, objects in
 	return nil
 }
 
-// answered asks until a server does not ask for patience any more: one built on k8s.io/apiserver says that it is ready
-// before its cache is.
+// answered repeats a request while the server answers that it is not ready. A server built on k8s.io/apiserver is ready before
+// its cache is.
 func answered(ctx context.Context, c *load.Client, r load.Request) error {
 	const pause, most = 10 * time.Millisecond, 6000
 	for n := 0; ; n++ {
@@ -257,7 +257,7 @@ func answered(ctx context.Context, c *load.Client, r load.Request) error {
 	}
 }
 
-// profileName is a file for the profile of a scenario.
+// profileName returns the path for the profile of a scenario.
 func (b *Bench) profileName(s *server, objects, round int, scenario string) string {
 	name := fmt.Sprintf("%s-%d-%s-%d.pprof", s.name, objects, strings.ReplaceAll(scenario, "/", "-"), round)
 	return filepath.Join(b.opts.Profiles, name)

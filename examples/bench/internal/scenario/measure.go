@@ -20,18 +20,18 @@ type session struct {
 	*process
 	objects, round int
 
-	// writeCost is the CPU of one patch that nobody watches, in seconds, by the number of writers.
+	// writeCost is the CPU time in seconds of one patch without watchers, by the number of writers.
 	writeCost map[int]float64
 }
 
-// group is scenarios that are measured one after the other, with their preparations between them.
+// group is a set of scenarios that are measured one after the other, with common preparations.
 type group struct {
-	prefix string // of the names of its scenarios
-	first  bool   // it is measured at the first size only
+	prefix string // prefix of the names of its scenarios
+	first  bool   // measured only at the first size
 	run    func(*session, context.Context) error
 }
 
-// groups returns everything that a session measures. Reads come before writes, which leave other objects behind.
+// groups returns everything that a session measures. Reads come before writes, because writes change the objects.
 func groups() []group {
 	return []group{
 		{"get/", false, (*session).gets},
@@ -42,7 +42,7 @@ func groups() []group {
 	}
 }
 
-// measureAll measures what the plan wants of a session. The floor has no objects that could be created.
+// measureAll measures the scenarios of the plan in a session. The floor cannot create objects.
 func (b *Bench) measureAll(ctx context.Context, s *session) {
 	for _, g := range groups() {
 		if !b.plan.wantsGroup(g, s.objects == b.plan.Objects[0]) || s.name == figures.Floor && (g.prefix == "write/" || g.prefix == "mixed") {
@@ -52,7 +52,7 @@ func (b *Bench) measureAll(ctx context.Context, s *session) {
 	}
 }
 
-// wantsGroup says whether the plan has a scenario of the group, at the first size or at another.
+// wantsGroup reports whether the plan has a scenario of the group, at the first size or at another one.
 func (p Plan) wantsGroup(g group, first bool) bool {
 	if g.first && !first {
 		return false
@@ -62,21 +62,21 @@ func (p Plan) wantsGroup(g group, first bool) bool {
 	})
 }
 
-// wantsSession says whether the plan has anything that is measured in a session.
+// wantsSession reports whether the plan has anything that is measured in a session.
 func (p Plan) wantsSession(first bool) bool {
 	return p.wants(Filled) || p.wants(FirstList) || p.wants(ListIndex) ||
 		slices.ContainsFunc(groups(), func(g group) bool { return p.wantsGroup(g, first) })
 }
 
-// fewest is how many of the small operations a figure is made of at least, however slow the machine is for a moment.
+// fewest is the minimum number of small operations for a figure, even if the machine is slow for a moment.
 const fewest = 50
 
-// work is what one measurement has done.
+// work describes the work of one measurement.
 type work struct {
 	ops       int
 	elapsed   time.Duration
 	latencies []time.Duration // sorted
-	// beside is the CPU time that the server had for what is not counted in ops.
+	// beside is CPU time of the server for work that is not counted in ops.
 	beside time.Duration
 }
 
@@ -84,7 +84,7 @@ func worked(r load.Result) work {
 	return work{ops: r.Ops, elapsed: r.Elapsed, latencies: r.Latencies}
 }
 
-// measure lets run load the server and adds what it cost to the results, under the scenario's name.
+// measure calls run, which loads the server, and adds the costs to the results under the scenario's name.
 func (s *session) measure(ctx context.Context, scenario string, run func(context.Context) (work, error)) error {
 	heap, err := s.Heap(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *session) measure(ctx context.Context, scenario string, run func(context
 	return nil
 }
 
-// etcd says whether the server has an etcd beside it.
+// etcd reports whether the server uses an etcd.
 func (s *session) etcd() bool { return s.process.etcd != nil }
 
 func (s *session) add(scenario string, metric figures.Metric, value float64) {
@@ -155,8 +155,8 @@ func (s *session) cpu() (u used, err error) {
 	return u, err
 }
 
-// loop measures operations of many clients, after some to warm up. Large lists were asked for once, to be checked, which
-// has to do: each takes seconds.
+// loop measures operations of many clients after a warm-up. A large list has no warm-up except the request that checked it,
+// because each request takes seconds.
 func (s *session) loop(ctx context.Context, scenario string, clients []*load.Client, limit load.Limit, op load.Op) error {
 	if !s.plan.wants(scenario) {
 		return nil

@@ -1,9 +1,8 @@
-// Package scenario runs the servers, one after the other, and measures what they do under each load of the bench.
+// Package scenario runs the servers, one after the other, and measures them under each load of the bench.
 //
-// A run goes through sizes, rounds and servers, in this order of nesting, so that what the machine does meanwhile
-// does not hit one server alone. In a session, which is one server in one round, the server is started on its
-// filled storage, does everything, and is stopped. No two servers run at once, but for etcd beside the server that
-// uses it.
+// A run iterates over sizes, rounds and servers, in this order of nesting, so that a disturbance of the machine does not affect
+// only one server. A session is one server in one round: the server is started on its filled storage, does everything, and is
+// stopped. No two servers run at once, except for an etcd and the server that uses it.
 package scenario
 
 import (
@@ -18,26 +17,28 @@ import (
 
 // Plan says how much is measured. All fields are required.
 type Plan struct {
-	Servers []string // of package figures
-	Objects []int    // sizes, ascending; writes and watches are measured at the first
-	Only    *regexp.Regexp
-	Rounds  int // how often each figure is measured; watches once less, and everything at Large sizes twice less
+	Servers []string // names of package figures
+	Objects []int    // sizes, ascending; writes and watches are measured only at the first
+	// Only selects the scenarios by name.
+	Only   *regexp.Regexp
+	Rounds int // how often each figure is measured; watches once less, and everything at Large sizes twice less
 
-	Get, List, Write, Mixed time.Duration // how long each is measured
-	Creates                 int           // at most so many in one measurement
-	Starts                  int           // on nothing
-	Settle                  time.Duration // before memory is looked at
-	Informers               int           // that come at once after a restart
-	Watchers                []int
-	StuckAmong              int           // of Watchers: that number is measured also with a reader that is stuck
-	Deliveries              int           // of one measurement at full speed, about
-	Paced                   time.Duration // how long events come at a pace
+	Get, List, Write, Mixed time.Duration // duration of each measurement
+	Creates                 int           // maximum number of creates in one measurement
+	Starts                  int           // number of starts on an empty storage
+	Settle                  time.Duration // delay before memory is measured
+	Informers               int           // number of informers that return at once after a restart
+	// Watchers are the numbers of watchers to measure.
+	Watchers   []int
+	StuckAmong int           // one of Watchers, which is measured also with a stuck reader
+	Deliveries int           // about how many deliveries one measurement at full speed has
+	Paced      time.Duration // duration of measurements with AtAPace
 }
 
-// Large is where a size counts as large: fewer clients ask for all of it, and fewer rounds are made.
+// Large is the size from which fewer clients list everything, and fewer rounds are made.
 const Large = 50_000
 
-// Full is what the bench does by default.
+// Full returns the default plan.
 func Full() Plan {
 	return Plan{
 		Servers: figures.Servers(), Objects: []int{10_000, 100_000}, Only: regexp.MustCompile(""), Rounds: 3,
@@ -47,7 +48,7 @@ func Full() Plan {
 	}
 }
 
-// Quick is for a look while one works: it takes a few minutes, and its figures are coarse.
+// Quick returns a plan for development: it takes a few minutes, and its figures are coarse.
 func Quick() Plan {
 	p := Full()
 	p.Objects, p.Rounds = []int{1000, 5000}, 1
@@ -57,7 +58,7 @@ func Quick() Plan {
 	return p
 }
 
-// RoundsOf is how often everything is measured at a size, and RoundsOfWatches how often that is: once at least.
+// RoundsOf returns how often everything is measured at a size; at least once.
 func (p Plan) RoundsOf(objects int) int {
 	if objects >= Large {
 		return max(1, p.Rounds-2)
@@ -65,10 +66,10 @@ func (p Plan) RoundsOf(objects int) int {
 	return p.Rounds
 }
 
-// RoundsOfWatches is for RoundsOf.
+// RoundsOfWatches returns how often watches are measured; at least once.
 func (p Plan) RoundsOfWatches() int { return max(1, p.Rounds-1) }
 
-// Listers is how many clients ask for whole collections at once.
+// Listers returns the number of clients that list whole collections at once.
 func (p Plan) Listers(objects int) int {
 	if objects >= Large {
 		return 4
@@ -96,7 +97,7 @@ func (p Plan) Scenarios() []string {
 	return append(names, Mixed)
 }
 
-// Check says what is wrong with a plan that a user has made.
+// Check returns an error if a plan of a user is invalid.
 func (p Plan) Check() error {
 	for _, name := range p.Servers {
 		if !slices.Contains(figures.Servers(), name) {

@@ -12,7 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 )
 
-// The names of the reads. With rv unset the answer is the newest state, with 0 any that the server has.
+// These are the names of the read scenarios. With rv unset the answer is the newest state, with rv 0 any state that the server
+// has.
 const (
 	GetUnset1  = "get/unset/1" // one client
 	GetUnset16 = "get/unset/16"
@@ -27,7 +28,7 @@ const (
 	ListIndex = "list/label-index"
 )
 
-// gets measures GET of one object, another one each time.
+// gets measures GET of single objects, a different one each time.
 func (s *session) gets(ctx context.Context) error {
 	clients := s.target.DialAll(16)
 	defer load.CloseAll(clients)
@@ -50,7 +51,7 @@ func (s *session) gets(ctx context.Context) error {
 	return nil
 }
 
-// some is the number of a widget, all over the collection.
+// some returns the number of a widget, spread over the collection.
 func (s *session) some(worker, n int) int { return (worker*7919 + n*104729) % s.objects }
 
 // lists measures LIST of the collection.
@@ -84,7 +85,7 @@ func (s *session) lists(ctx context.Context) error {
 	})
 }
 
-// indexed measures LIST by label for a keelson that has an index of that label.
+// indexed measures LIST by label for a keelson with an index of the label.
 func (s *session) indexed(ctx context.Context) error {
 	clients := s.target.DialAll(s.plan.Listers(s.objects))
 	defer load.CloseAll(clients)
@@ -92,12 +93,12 @@ func (s *session) indexed(ctx context.Context) error {
 	return s.list(ctx, ListIndex, clients, limit, load.Request{Path: labelled()}, s.grouped())
 }
 
-// labelled asks for the widgets of one group.
+// labelled returns the query for the widgets of one group.
 func labelled() string {
 	return collection + "?" + url.Values{"labelSelector": {"group=" + widget.GroupOf(0)}}.Encode()
 }
 
-// grouped is how many widgets are in that group.
+// grouped returns the number of widgets in that group.
 func (s *session) grouped() int {
 	n := 0
 	for i := range s.objects {
@@ -108,7 +109,7 @@ func (s *session) grouped() int {
 	return n
 }
 
-// list checks one answer, and measures as many as there is time for, which must be of its size.
+// list checks one answer, and then measures requests within the limit. Their answers must have the same size.
 func (s *session) list(ctx context.Context, scenario string, clients []*load.Client, limit load.Limit, r load.Request, items int) error {
 	if !s.plan.wants(scenario) {
 		return nil
@@ -142,10 +143,10 @@ func (s *session) list(ctx context.Context, scenario string, clients []*load.Cli
 	})
 }
 
-// compressible is the size from which on kube-apiserver compresses.
+// compressible is the minimum size of answers that kube-apiserver compresses.
 const compressible = 128 << 10
 
-// countItems counts the widgets in a list: each has one uid, and nothing else in it does.
+// countItems counts the widgets in a list by their uids.
 func countItems(list []byte) int { return bytes.Count(list, []byte(`"uid":"`)) }
 
 func gunzip(b []byte) ([]byte, error) {
@@ -156,12 +157,12 @@ func gunzip(b []byte) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// pageSize is the limit that client-go's pager asks with.
+// pageSize is the limit of client-go's pager.
 const pageSize = 500
 
-// pages reads the collection page by page and sums what count says of each; nil counts nothing.
+// pages reads the collection page by page and returns the sum of count of each page; with nil it counts nothing.
 func (s *session) pages(ctx context.Context, c *load.Client, count func([]byte) int) (int, error) {
-	keep := int64(4 << 10) // the list's metadata is in front of the items
+	keep := int64(4 << 10) // the list's metadata precedes the items
 	if count != nil {
 		keep = load.KeepAll
 	}
@@ -185,7 +186,7 @@ func (s *session) pages(ctx context.Context, c *load.Client, count func([]byte) 
 	return sum, fmt.Errorf("the pages of %d objects do not end", s.objects)
 }
 
-// text returns the value of the first member of that name, a string without escapes, or "".
+// text returns the value of the first member with a name, which must be a string without escapes, or "".
 func text(json []byte, member string) string {
 	_, rest, ok := bytes.Cut(json, []byte(`"`+member+`":"`))
 	if !ok {

@@ -10,14 +10,14 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/proc"
 )
 
-// Storm is a restart of a server whose informers all come back at once.
+// Storm is the scenario of a restart after which all informers return at once.
 const Storm = "life/informers"
 
-// stormTimeout is for servers that are overwhelmed.
+// stormTimeout is the timeout for overloaded servers.
 const stormTimeout = 10 * time.Minute
 
-// storm measures what a server that was restarted needs until all informers have all objects again. One whose objects do
-// not stay has no such restart.
+// storm measures what a restarted server needs until all informers have all objects again. It skips servers without a persistent
+// storage.
 func (b *Bench) storm(ctx context.Context, s *server, objects, round int) (err error) {
 	if !b.plan.wants(Storm) || !s.keeps() || round > 0 {
 		return nil
@@ -62,7 +62,7 @@ func (b *Bench) storm(ctx context.Context, s *server, objects, round int) (err e
 	return nil
 }
 
-// watchMemory looks at the memory of a process until peak is called, which returns the most that was seen.
+// watchMemory measures the memory of a process until peak is called, which returns the maximum.
 func watchMemory(pid int) (peak func() (proc.Memory, error)) {
 	const pause = 20 * time.Millisecond
 	var most proc.Memory

@@ -9,20 +9,20 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/load"
 )
 
-// The ways in which events come to watchers.
+// These are the speeds at which events are made.
 const (
 	FullSpeed = "full"  // as fast as a few writers can write
-	AtAPace   = "50ps"  // 50 in a second
-	WithStuck = "stuck" // at full speed, and one more watcher never reads
+	AtAPace   = "50ps"  // 50 per second
+	WithStuck = "stuck" // at full speed, with one more watcher that never reads
 )
 
-// pace is how many events come in a second at a pace.
+// pace is the number of events per second for AtAPace.
 const pace = 50
 
-// writersAtFullSpeed is how many clients write then.
+// writersAtFullSpeed is the number of writers for FullSpeed.
 const writersAtFullSpeed = 4
 
-// WatchName is the name of the scenario of so many watchers.
+// WatchName returns the name of the scenario with a number of watchers.
 func WatchName(watchers int, way string) string { return fmt.Sprintf("watch/%d/%s", watchers, way) }
 
 // watches measures the delivery of changes to many watchers of the whole collection.
@@ -42,7 +42,7 @@ func (s *session) watches(ctx context.Context) error {
 			if !s.plan.wants(WatchName(watchers, way)) {
 				continue
 			}
-			// One that fails is no reason to leave out the others: it may be too much for a server.
+			// If one scenario fails, the others are still measured: it may be too much for a server.
 			s.try(ctx, s.server, s.objects, WatchName(watchers, way), func(ctx context.Context, _ *server) error {
 				return s.fanOut(ctx, watchers, way)
 			})
@@ -51,7 +51,7 @@ func (s *session) watches(ctx context.Context) error {
 	return nil
 }
 
-// costOfWrites measures what the writes cost that make the events, while nobody watches.
+// costOfWrites measures the costs of the writes that make the events, without watchers.
 func (s *session) costOfWrites(ctx context.Context) error {
 	s.writeCost = make(map[int]float64)
 	for _, n := range []int{1, writersAtFullSpeed} {
@@ -78,14 +78,14 @@ func (s *session) costOfWrites(ctx context.Context) error {
 	return nil
 }
 
-// change changes one of a handful of the widgets that the server was filled with. No change of a server's life is like
-// the one before it: what changes nothing would make no event.
+// change changes one of the first widgets of the server. Every change in a server's life differs from the one before: otherwise
+// it would change nothing and make no event.
 func (s *session) change(ctx context.Context, c *load.Client) error {
 	n := int(s.changed.Add(1))
 	return mergePatch(ctx, c, &object{number: n % handful}, sizeOf(0, n))
 }
 
-// watch opens streams of what comes from now on.
+// watch opens streams of the changes from now on.
 func (s *session) watch(ctx context.Context, w load.Watching) (*load.Crowd, error) {
 	c := s.target.Dial()
 	defer c.Close()
@@ -97,7 +97,7 @@ func (s *session) watch(ctx context.Context, w load.Watching) (*load.Crowd, erro
 	return s.target.Watch(ctx, w)
 }
 
-// events is how many changes are made.
+// events returns the number of changes to make.
 func (p Plan) events(watchers int, way string) int {
 	const fewest, most = 20, 1000
 	n := max(fewest, min(p.Deliveries/watchers, most))
@@ -105,15 +105,15 @@ func (p Plan) events(watchers int, way string) int {
 	case AtAPace:
 		return min(n, int(p.Paced.Seconds()*pace))
 	case WithStuck:
-		return max(n, 2*load.StuckAfter/1700) // of about 1.7 KiB: the reader that is stuck has to notice it
+		return max(n, 2*load.StuckAfter/1700) // events have about 1.7 KiB: the stuck reader must block the server
 	}
 	return n
 }
 
-// deliveryTimeout is for servers that are overwhelmed.
+// deliveryTimeout is the timeout for overloaded servers.
 const deliveryTimeout = time.Minute
 
-// fanOut measures the delivery to so many watchers.
+// fanOut measures the delivery to a number of watchers.
 func (s *session) fanOut(ctx context.Context, watchers int, way string) error {
 	events, writers, stuck := s.plan.events(watchers, way), writersAtFullSpeed, 0
 	if way == AtAPace {
@@ -129,7 +129,7 @@ func (s *session) fanOut(ctx context.Context, watchers int, way string) error {
 	defer crowd.Close()
 	clients := s.target.DialAll(writers)
 	defer load.CloseAll(clients)
-	for _, c := range clients { // connects
+	for _, c := range clients { // connects the client
 		if _, err := c.Do(ctx, load.Request{Path: item(0)}); err != nil {
 			return err
 		}

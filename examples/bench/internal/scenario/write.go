@@ -13,37 +13,37 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 )
 
-// verbs are what is measured of writes, in this order: what create makes, delete removes.
+// These are the verbs of write scenarios, in order: delete removes what create has created.
 const (
 	create1 = "create"
-	update  = "update" // PUT of the whole object, as the last answer has it, with another size
+	update  = "update" // PUT of the whole object from the last answer, with another size
 	patch   = "patch"  // merge patch of the size
 	apply   = "apply"  // server-side apply of the size
 	remove  = "delete"
 )
 
-// WriteName is the name of the scenario of a verb and a number of clients, 1 or 16.
+// WriteName returns the name of the scenario of a verb and a number of clients, 1 or 16.
 func WriteName(verb string, clients int) string { return fmt.Sprintf("write/%s/%d", verb, clients) }
 
-// Verbs returns the verbs of WriteName.
+// Verbs returns the verbs for WriteName.
 func Verbs() []string { return []string{create1, update, patch, apply, remove} }
 
-// Mixed is the scenario of many sorts of requests at once.
+// Mixed is the name of the scenario with many kinds of requests at once.
 const Mixed = "mixed"
 
-// handful is how many objects the changes go round: enough that clients do not meet, and few enough that each server
-// has changed each several times.
+// handful is the number of objects that changes use in turn: enough that clients do not conflict, and few enough that each server
+// changes each object several times.
 const handful = 64
 
 // object is a widget that a load has created.
 type object struct {
 	number int
-	last   []byte // as the server answered last
+	last   []byte // the last answer of the server
 }
 
 func (o *object) path() string { return item(o.number) }
 
-// resized returns the object as it was answered last, with another size.
+// resized returns the object in the last answer with another size.
 func (o *object) resized(size int) ([]byte, error) {
 	i := bytes.Index(o.last, []byte(sizeMember))
 	if i < 0 {
@@ -54,10 +54,10 @@ func (o *object) resized(size int) ([]byte, error) {
 	return body, nil
 }
 
-// sizeMember is in front of the six digits of a widget's size.
+// sizeMember precedes the six digits of a widget's size.
 const sizeMember = `"size":`
 
-// sizeOf is a size that no object had just before; its six digits make no answer longer.
+// sizeOf returns a size that differs from the object's last one. It always has six digits, so the length of answers is constant.
 func sizeOf(worker, n int) int { return 100_000 + (worker*50_000+n*17)%900_000 }
 
 // writes measures writes with one client and with many.
@@ -100,7 +100,7 @@ func (s *session) writesOf(ctx context.Context, n int) (err error) {
 			mine := handful / n
 			return verb.write(ctx, c, made.objects[worker*mine+i%mine], sizeOf(worker, i))
 		}
-		// The warming up of the loop may not reach each object: the first apply of one is unlike the others.
+		// The warm-up of the loop may not reach each object, and the first apply of an object differs from the others.
 		if s.plan.wants(WriteName(verb.name, n)) {
 			once := load.Limit{Least: handful, Most: handful}
 			if _, err := load.Loop(ctx, clients, once, op); err != nil {
@@ -114,7 +114,7 @@ func (s *session) writesOf(ctx context.Context, n int) (err error) {
 	return s.deletes(ctx, n, clients, &made)
 }
 
-// made is what a load has created.
+// made has the objects that a load has created.
 type made struct {
 	mu      sync.Mutex
 	objects []*object // guarded by mu while clients run
@@ -137,7 +137,7 @@ func (s *session) make(ctx context.Context, c *load.Client, m *made) error {
 	return nil
 }
 
-// firstCreated is a number beyond all widgets that servers are filled with.
+// firstCreated is greater than the numbers of all widgets that servers are filled with.
 const firstCreated = 1_000_000
 
 func put(ctx context.Context, c *load.Client, o *object, size int) error {
@@ -175,7 +175,7 @@ func deleteOne(ctx context.Context, c *load.Client, o *object) error {
 	return err
 }
 
-// deletes measures the removal of what was created, and forgets it.
+// deletes measures the deletion of the created objects.
 func (s *session) deletes(ctx context.Context, n int, clients []*load.Client, m *made) error {
 	scenario := WriteName(remove, n)
 	if !s.plan.wants(scenario) {
@@ -187,7 +187,7 @@ func (s *session) deletes(ctx context.Context, n int, clients []*load.Client, m 
 	})
 }
 
-// remove removes one of what was created.
+// remove deletes one of the created objects.
 func (m *made) remove(ctx context.Context, c *load.Client, _, _ int) error {
 	m.mu.Lock()
 	o := m.objects[len(m.objects)-1]
@@ -196,7 +196,7 @@ func (m *made) remove(ctx context.Context, c *load.Client, _, _ int) error {
 	return deleteOne(ctx, c, o)
 }
 
-// removeAll removes what is left, so that the next load finds the collection as this one did.
+// removeAll deletes the remaining objects, so that the next load finds the same collection as this one.
 func (s *session) removeAll(ctx context.Context, objects []*object) error {
 	if len(objects) == 0 || ctx.Err() != nil {
 		return nil
@@ -208,8 +208,8 @@ func (s *session) removeAll(ctx context.Context, objects []*object) error {
 	return err
 }
 
-// mixed measures what many clients do at once while a few watch: of 20 requests 12 are GET, 2 LIST of 1%, 3 merge
-// patches, 1 an update, 1 a create and 1 the delete of what that created.
+// mixed measures many clients with different requests while a few watch. Of 20 requests 12 are GET, 2 LIST of 1%, 3 merge
+// patches, 1 an update, 1 a create and 1 the delete of the created object.
 func (s *session) mixed(ctx context.Context) (err error) {
 	const clients, watchers = 16, 10
 	crowd, err := s.watch(ctx, load.Watching{Watchers: watchers})
@@ -225,7 +225,7 @@ func (s *session) mixed(ctx context.Context) (err error) {
 	if _, err := load.Loop(ctx, all, load.Limit{Least: handful, Most: handful}, create); err != nil {
 		return err
 	}
-	mine := make([][]*object, clients) // by worker; the updates need what the others do not touch
+	mine := make([][]*object, clients) // by worker; other workers must not change the objects of its updates
 	for i, o := range made.objects {
 		mine[i%clients] = append(mine[i%clients], o)
 	}

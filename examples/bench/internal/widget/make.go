@@ -6,27 +6,27 @@ import (
 	"strconv"
 )
 
-// Groups is how many values the label "group" has: each selects one widget in so many.
+// Groups is the number of values of the label "group": each selects one of Groups widgets.
 const Groups = 100
 
-// namespaces is how many namespaces the widgets are in.
+// namespaces is the number of namespaces with widgets.
 const namespaces = 10
 
-// dataBytes makes a stored widget about 1.7 KiB long.
+// dataBytes is the length of the field data, which makes a stored widget about 1.7 KiB long.
 const dataBytes = 900
 
-// Name is the name of widget i, from 0.
+// Name returns the name of widget i, from 0.
 func Name(i int) string { return fmt.Sprintf("w-%06d", i) }
 
-// Namespace is where widget i lives.
+// Namespace returns the namespace of widget i.
 func Namespace(i int) string { return "ns-" + strconv.Itoa(i%namespaces) }
 
-// GroupOf is the value of the label "group" of widget i. Each is in every namespace, and all over the names.
+// GroupOf returns the value of the label "group" of widget i. Each value occurs in every namespace, spread over the names.
 func GroupOf(i int) string { return fmt.Sprintf("g-%02d", i/namespaces%Groups) }
 
-// JSON is widget i as a client creates it, in a namespace: without what a server adds. Its size is six digits, for a
-// change that changes the length of nothing. It is the same every time, half text that repeats and half text that
-// does not, so that it can be compressed about as well as objects elsewhere.
+// JSON returns widget i as a client creates it in a namespace, without the fields that a server adds. Its size has six digits, so
+// that changes of it do not change the length. It is the same every time. Half of the text is repetitive and half is not, so that
+// it can be compressed about as well as typical objects.
 func JSON(namespace string, i int) []byte {
 	b := make([]byte, 0, dataBytes+512)
 	b = append(b, `{"apiVersion":"`+Group+`/`+Version+`","kind":"`+Kind+`",`...)
@@ -35,7 +35,7 @@ func JSON(namespace string, i int) []byte {
 	return append(appendSpec(b, i), '}')
 }
 
-// Stored is widget i as a server has it, created through it by field manager "bench" at a revision.
+// Stored returns widget i as a server stores it, created by field manager "bench" at a revision.
 func Stored(namespace string, i int, revision int64) []byte {
 	const created = "2026-01-02T03:04:05Z"
 	b := make([]byte, 0, dataBytes+1024)
@@ -49,7 +49,7 @@ func Stored(namespace string, i int, revision int64) []byte {
 	return append(b, `,"status":{}}`...)
 }
 
-// appendMetadata begins the metadata, with what the server adds after the namespace.
+// appendMetadata appends the metadata, with server after the namespace: the fields that the server adds.
 func appendMetadata(b []byte, namespace string, i int, server string) []byte {
 	tiers := [...]string{"frontend", "backend", "storage"}
 	return fmt.Appendf(b, `"metadata":{"name":"%s","namespace":"%s",%s`+

@@ -1,6 +1,6 @@
 package widget
 
-// The names of the types in OpenAPI, for servers that ask the types for them.
+// models is the prefix of the types' names in OpenAPI, for servers that get the names from the types.
 const models = "com.example.bench.v1."
 
 // OpenAPIModelName implements OpenAPIModelNamer of k8s.io/kube-openapi.

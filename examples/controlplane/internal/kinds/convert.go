@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// addConversions adds the conversions between the first of some versions and each of the others, by way of JSON. The JSON of the
-// versions is the same, but for what edits changes.
+// addConversions adds conversions between the first of the versions and each of the others, by way of JSON. The JSON of the
+// versions is the same except for the differences in edits.
 func addConversions(s *apiruntime.Scheme, versions []schema.GroupVersionKind) error {
 	var all []error
 	for _, gvk := range versions[1:] {
@@ -29,7 +29,7 @@ func addConversions(s *apiruntime.Scheme, versions []schema.GroupVersionKind) er
 	return errors.Join(all...)
 }
 
-// byJSON converts by JSON that is edited in between; a nil edit changes nothing.
+// byJSON returns a conversion that encodes an object, edits the JSON and decodes it; a nil edit changes nothing.
 func byJSON(edit func(object map[string]any)) conversion.ConversionFunc {
 	return func(in, out any, _ conversion.Scope) error {
 		text, err := json.Marshal(in)
@@ -50,11 +50,11 @@ func byJSON(edit func(object map[string]any)) conversion.ConversionFunc {
 	}
 }
 
-// edit is how the JSON of a version differs from that of the version that is stored.
+// edit is the difference between the JSON of a version and that of the stored version.
 type edit struct{ toHub, fromHub func(object map[string]any) }
 
-// edits are the versions whose JSON differs: in v1beta1 of resource.k8s.io a request of a claim has the fields of the hub's
-// member exactly, and a device of a slice has a member basic with the fields that the hub's device has itself.
+// edits returns the differences by version. In v1beta1 of resource.k8s.io a request of a claim itself has the fields of the hub's
+// member exactly, and a device of a slice has a member basic with fields that the hub's device itself has.
 func edits() map[schema.GroupVersionKind]edit {
 	const group, version = "resource.k8s.io", "v1beta1"
 	return map[schema.GroupVersionKind]edit{
@@ -87,7 +87,7 @@ func eachOf(object map[string]any, f func(map[string]any), path ...string) {
 	}
 }
 
-// exactFields are the fields that v1beta1 has in a request itself.
+// exactFields returns the fields that a request itself has in v1beta1.
 func exactFields() []string {
 	return []string{"deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity", "derivedAttributes"}
 }

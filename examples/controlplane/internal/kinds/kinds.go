@@ -1,21 +1,21 @@
-// Package kinds serves the kinds of k8s.io/api that kube-apiserver stores.
+// Package kinds provides an extension that serves the kinds of k8s.io/api that kube-apiserver stores.
 //
-// They are served as their Go types say, with the names, scopes, /status and keys in the storage of kube-apiserver, and without
-// its defaults, validation, field selectors and columns.
+// They are served by their Go types, with the names, scopes, /status and storage keys of kube-apiserver, but without its
+// defaults, validation, field selectors and columns.
 //
 // # What is not served yet
 //
-// Of what kube-apiserver 1.37 serves with --runtime-config=api/all=true these are missing:
+// These parts of what kube-apiserver 1.37 serves with --runtime-config=api/all=true are missing:
 //
-//   - What is not stored: selfsubjectreviews and tokenreviews of authentication.k8s.io/v1; localsubjectaccessreviews,
+//   - Kinds that are not stored: selfsubjectreviews and tokenreviews of authentication.k8s.io/v1; localsubjectaccessreviews,
 //     selfsubjectaccessreviews, selfsubjectrulesreviews and subjectaccessreviews of authorization.k8s.io/v1; bindings and
 //     componentstatuses of v1.
 //   - apiservices of apiregistration.k8s.io/v1, whose types are not in k8s.io/api.
-//   - Versions that convert to others with losses or by way of annotations: horizontalpodautoscalers of autoscaling/v1, and
+//   - Versions whose conversion loses data or needs annotations: horizontalpodautoscalers of autoscaling/v1, and
 //     podcertificaterequests of certificates.k8s.io/v1beta1. Both are served in their other version.
-//   - All subresources other than /status: attach, binding, ephemeralcontainers, eviction, exec, log, portforward, proxy and
-//     resize of pods; proxy of nodes and services; token of serviceaccounts; scale of deployments, replicasets, statefulsets
-//     and replicationcontrollers; approval of certificatesigningrequests. (server/builtin serves namespaces/finalize.)
+//   - All subresources except /status: attach, binding, ephemeralcontainers, eviction, exec, log, portforward, proxy and resize
+//     of pods; proxy of nodes and services; token of serviceaccounts; scale of deployments, replicasets, statefulsets and
+//     replicationcontrollers; approval of certificatesigningrequests. (server/builtin serves namespaces/finalize.)
 package kinds
 
 import (
@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Extension serves all kinds at once, except those that an extension installed before serves in any version.
+// Extension returns an extension that serves all kinds, except those that an earlier extension serves in any version.
 func Extension() server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		if err := install(h); err != nil {
@@ -62,7 +62,7 @@ func install(h *server.Host) error {
 	return h.Serve(groups...)
 }
 
-// resources imports the versions of a kind and describes each as a resource.
+// resources imports the versions of a kind and returns a group for each of them.
 func (k kind) resources(s *runtime.Scheme, src *apiruntime.Scheme) ([]server.Group, error) {
 	imported, err := s.ImportFrom(src, k.gvks()...)
 	if err != nil {

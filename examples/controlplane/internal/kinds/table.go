@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is a kind as kube-apiserver serves it. Its plural is the one that apimachinery makes of its name, and it has /status if its
-// type has a status.
+// kind is a kind as kube-apiserver serves it. Its plural is the one that apimachinery derives from its name. It has /status if
+// its type has a status.
 type kind struct {
 	group, name string
-	// versions are those that kube-apiserver serves with --runtime-config=api/all=true, as far as they can be converted. The
-	// first is the one that the others are converted to and that is stored.
+	// versions are those that kube-apiserver serves with --runtime-config=api/all=true, if they can be converted. The first
+	// version is stored, and the others are converted to it.
 	versions          []string
-	cluster           bool // not namespaced
+	cluster           bool // cluster-scoped
 	short, categories []string
-	path              string // below /registry, where the objects are stored; "" is the plural
+	path              string // path of the stored objects below /registry; "" means the plural
 }
 
-// gvks are the kind in its versions.
+// gvks returns the kind in each of its versions.
 func (k kind) gvks() []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for _, v := range k.versions {
@@ -28,13 +28,13 @@ func (k kind) gvks() []schema.GroupVersionKind {
 	return all
 }
 
-// storagePath is where kube-apiserver stores the objects.
+// storagePath returns the storage path of kube-apiserver.
 func (k kind) storagePath() string {
 	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: k.name})
 	return cmp.Or(k.path, plural.Resource)
 }
 
-// table are the kinds of k8s.io/api that kube-apiserver stores, but for those of server/builtin: Namespaces, ConfigMaps,
+// table returns the kinds of k8s.io/api that kube-apiserver stores, except those of server/builtin: Namespaces, ConfigMaps,
 // Secrets, Events and Leases.
 func table() []kind {
 	return []kind{

@@ -1,26 +1,26 @@
-// Package election lets one of several processes lead, by a Lease of coordination.k8s.io/v1 that they share: see
+// Package election elects a leader among several processes by a Lease of coordination.k8s.io/v1 that they share. See
 // https://kubernetes.io/docs/concepts/architecture/leases/.
 //
 //	err := election.Run(ctx, leases, election.Options{Namespace: "kube-system", Name: "my-controller"}, func(ctx context.Context) {
 //		... // work until ctx ends
 //	})
 //
-// # The rules
+// # Rules
 //
-// They are those of client-go's leader election, so that its candidates and these may share a Lease. Who leads renews the
-// Lease every RetryPeriod. If that fails for RenewDeadline, counted from the moment the last successful renewal was begun,
-// or somebody else is found to hold the Lease, the context of the work ends. Everybody else looks at the Lease every
-// RetryPeriod, and takes it when it is not held, or has not changed for as long as its leaseDurationSeconds says, counted
-// from the moment its last change was seen.
+// The rules are those of client-go's leader election, so that its candidates and those of this package may share a Lease. The
+// leader renews the Lease every RetryPeriod. The context of its work ends if renewals fail for RenewDeadline, counted from the
+// start of the last successful renewal, or if another candidate holds the Lease. All other candidates read the Lease every
+// RetryPeriod. They take it if nobody holds it, or if it has not changed for its leaseDurationSeconds, counted from the moment at
+// which they saw its last change.
 //
-// No clock is compared with another: times that others wrote into the Lease are for humans. What is asked of clocks is
-// that they run about as fast: within a LeaseDuration they differ by less than it is longer than RenewDeadline.
+// Clocks of different processes are never compared: the times in the Lease are only informative. The clocks must run at about the
+// same speed: within a LeaseDuration they may differ by less than LeaseDuration minus RenewDeadline.
 //
-// # What will bite
+// # Limits
 //
-//   - That the context of the work has ended is all that is promised before another leads. Work that goes on regardless, or
-//     has a request under way, overlaps with the next leader's.
-//   - Who deletes the Lease, or takes its holder out, lets two lead for up to a RetryPeriod: another takes it at once, and
-//     the leader does not know before it renews.
-//   - A process that is stopped and continued is not noticed by itself before it runs again.
+//   - It is only guaranteed that the context of the work has ended before another candidate leads. Work that goes on after that,
+//     and requests in flight, overlap with the work of the next leader.
+//   - If somebody deletes the Lease or removes its holder, two candidates may lead for up to a RetryPeriod: another candidate
+//     takes the Lease at once, and the old leader notices at its next renewal.
+//   - A process that is suspended cannot notice the loss of the Lease before it runs again.
 package election

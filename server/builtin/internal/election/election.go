@@ -16,27 +16,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Leases are where the Lease is: a *registry.Typed[*coordinationv1.Lease]. Update must refuse, with a Conflict, a Lease
-// whose resourceVersion is not the stored one, and Create one that exists, with AlreadyExists.
+// Leases stores the Lease. *registry.Typed[*coordinationv1.Lease] implements it.
 type Leases interface {
+	// Get returns the Lease, or a NotFound error.
 	Get(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error)
+	// Create creates the Lease. It must return AlreadyExists if the Lease exists.
 	Create(ctx context.Context, namespace string, lease *coordinationv1.Lease) (*coordinationv1.Lease, error)
+	// Update replaces the Lease. It must return Conflict if the resourceVersion is not the stored one.
 	Update(ctx context.Context, namespace string, lease *coordinationv1.Lease) (*coordinationv1.Lease, error)
 }
 
-// Options are how a candidate takes part. Namespace and Name, of the Lease, are required.
+// Options are the options of Run. Namespace and Name are required.
 type Options struct {
-	Namespace, Name string
-	// Identity is the candidate's own name in the Lease: no two candidates, in whatever processes, may have the same.
-	// Default: the name of the host and a random part.
+	Namespace, Name string // of the Lease
+	// Identity is the candidate's name in the Lease. It must be unique among the candidates of all processes. The default is the
+	// name of the host and a random part.
 	Identity string
-	// LeaseDuration is how long others wait for a leader that is silent, in whole seconds; 15 s by default.
+	// LeaseDuration is how long the other candidates wait when the leader does not renew, in whole seconds; 15 s by default.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long a leader tries to renew before it gives up, shorter than LeaseDuration; 10 s by default.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two looks at the Lease, shorter than RenewDeadline; 2 s by default.
+	// RetryPeriod is the time between two reads of the Lease, shorter than RenewDeadline; 2 s by default.
 	RetryPeriod time.Duration
-	// Logger is told who leads, of failures in debug lines, and of panics of the Leases as errors; nil is silent.
+	// Logger receives changes of the leadership, failures as debug lines, and panics of the Leases as errors. With nil nothing is
+	// logged.
 	Logger *zap.Logger
 }
 
@@ -74,11 +77,12 @@ func orDefault(d, instead time.Duration) time.Duration {
 	return d
 }
 
-// Run takes part in the election until ctx ends or lead, which it calls whenever it leads, returns of its own accord. The
-// context of lead ends before anybody else may lead, or with ctx; Run waits for lead to return, and after an end that was
-// not forced gives the Lease back, so that others need not wait. A leadership that is lost is run for again.
+// Run takes part in the election until ctx ends, or until lead returns by itself. It calls lead each time the candidate becomes
+// leader. The context of lead ends before another candidate may lead, or with ctx. Run waits for lead to return. If the
+// leadership was not lost, Run then releases the Lease, so that other candidates need not wait. If it was lost, the candidate
+// stands again.
 //
-// The error says what is wrong with the options; whatever fails later is tried again.
+// The error is about invalid options. Later failures are tried again.
 func Run(ctx context.Context, leases Leases, opts Options, lead func(ctx context.Context)) error {
 	opts, err := opts.complete()
 	if err != nil {
@@ -96,8 +100,7 @@ func Run(ctx context.Context, leases Leases, opts Options, lead func(ctx context
 	return nil
 }
 
-// lead leads until the leadership is lost, ctx ends or work returns. It returns true when work did, and nothing had asked it
-// to.
+// lead leads until the leadership is lost, ctx ends or work returns. finished is true if work returned by itself.
 func (c *candidate) lead(ctx context.Context, work func(ctx context.Context)) (finished bool) {
 	left := time.Until(c.renewed.Add(c.RenewDeadline))
 	if left <= 0 { // the answer came too late
@@ -106,7 +109,7 @@ func (c *candidate) lead(ctx context.Context, work func(ctx context.Context)) (f
 	log := c.Logger.With(zap.String("lease", c.Namespace+"/"+c.Name), zap.String("identity", c.Identity))
 	leading, resign := context.WithCancel(ctx)
 	defer resign()
-	// The deadline is kept whatever a request does that is under way.
+	// The timer ends the leadership in time even if a request hangs.
 	deadline := time.AfterFunc(left, resign)
 	defer deadline.Stop()
 	log.Info("leader election: this process leads")
@@ -127,8 +130,8 @@ func (c *candidate) lead(ctx context.Context, work func(ctx context.Context)) (f
 	return finished
 }
 
-// hold renews the Lease, and with it the deadline, until the work or its context has ended, or somebody else holds the
-// Lease: then it returns true.
+// hold renews the Lease and resets the deadline until the work or its context has ended. lost is true if another candidate holds
+// the Lease.
 func (c *candidate) hold(leading context.Context, deadline *time.Timer, ended <-chan struct{}) (lost bool) {
 	retry := time.NewTicker(c.RetryPeriod)
 	defer retry.Stop()
@@ -152,7 +155,7 @@ func (c *candidate) hold(leading context.Context, deadline *time.Timer, ended <-
 	}
 }
 
-// pause waits for about d, so that candidates which began at the same moment spread, or until ctx ends.
+// pause waits for about d, or until ctx ends. The random part spreads candidates that began at the same moment.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d + rand.N(d/5+1))
 	defer t.Stop()
@@ -162,26 +165,26 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// candidate is one who takes part. One goroutine uses it.
+// candidate is one participant of the election. It belongs to one goroutine.
 type candidate struct {
 	Options
 	leases Leases
 
-	lease   *coordinationv1.Lease // as it was seen last
-	changed time.Time             // when it was first seen so
-	renewed time.Time             // when the last successful write of the candidate's own was begun
+	lease   *coordinationv1.Lease // as it was last read
+	changed time.Time             // when lease was first read
+	renewed time.Time             // the start of the last successful write of this candidate
 }
 
 // standing says who has the Lease.
 type standing int8
 
 const (
-	open  standing = iota // nobody knows, or it may be had later
-	held                  // the candidate
-	taken                 // somebody else
+	open  standing = iota // unknown, or free later
+	held                  // this candidate
+	taken                 // another candidate
 )
 
-// acquire takes the Lease if it may be taken.
+// acquire takes the Lease if it is free.
 func (c *candidate) acquire(ctx context.Context) standing {
 	ctx, cancel := context.WithTimeout(ctx, c.RenewDeadline)
 	defer cancel()
@@ -199,15 +202,15 @@ func (c *candidate) acquire(ctx context.Context) standing {
 	return c.take(ctx, lease)
 }
 
-// renew keeps the Lease that the candidate holds.
+// renew renews the Lease that the candidate holds.
 func (c *candidate) renew(ctx context.Context) standing {
 	if c.take(ctx, c.lease) == held {
 		return held
 	}
-	// Somebody changed the Lease, or a write was not answered that may have arrived.
+	// Another candidate changed the Lease, or a write arrived whose answer was lost.
 	lease, err := c.leases.Get(ctx, c.Namespace, c.Name)
 	if apierrors.IsNotFound(err) {
-		return taken // by whoever deleted it: others may have it at once
+		return taken // somebody deleted it: others may take it at once
 	}
 	if err != nil {
 		return c.failed("read", err)
@@ -219,7 +222,7 @@ func (c *candidate) renew(ctx context.Context) standing {
 	return c.take(ctx, lease)
 }
 
-// create makes the Lease, held by the candidate.
+// create creates the Lease, held by the candidate.
 func (c *candidate) create(ctx context.Context) standing {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
 	c.sign(lease)
@@ -247,7 +250,7 @@ func (c *candidate) take(ctx context.Context, lease *coordinationv1.Lease) stand
 	return held
 }
 
-// sign makes the candidate the holder.
+// sign sets the fields of a Lease that make the candidate its holder.
 func (c *candidate) sign(lease *coordinationv1.Lease) {
 	now, spec := metav1.NewMicroTime(time.Now()), &lease.Spec
 	if holderOf(lease) != c.Identity {
@@ -265,14 +268,14 @@ func (c *candidate) sign(lease *coordinationv1.Lease) {
 	spec.HolderIdentity, spec.LeaseDurationSeconds, spec.RenewTime = &c.Identity, &seconds, &now
 }
 
-// see remembers a Lease, and when it was first as it is.
+// see stores a Lease that was read, and the time if it has changed.
 func (c *candidate) see(lease *coordinationv1.Lease) {
 	if c.lease == nil || c.lease.UID != lease.UID || c.lease.ResourceVersion != lease.ResourceVersion || !equality.Semantic.DeepEqual(c.lease.Spec, lease.Spec) {
 		c.lease, c.changed = lease, time.Now()
 	}
 }
 
-// release gives the Lease back, unless somebody else has it.
+// release gives up the Lease, unless another candidate holds it.
 func (c *candidate) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.RenewDeadline)
 	defer cancel()
@@ -290,7 +293,7 @@ func (c *candidate) release(ctx context.Context) {
 		if err != nil || holderOf(lease) != c.Identity {
 			return
 		}
-		c.see(lease) // a write arrived that was not answered
+		c.see(lease) // a write arrived whose answer was lost
 	}
 }
 
@@ -306,7 +309,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return ""
 }
 
-// durationOf is how long the holder may be silent.
+// durationOf returns how long the holder may go without a renewal.
 func (c *candidate) durationOf(lease *coordinationv1.Lease) time.Duration {
 	if s := lease.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
 		return time.Duration(*s) * time.Second

@@ -57,11 +57,11 @@ func candidate(identity string) election.Options {
 	return election.Options{Namespace: namespace, Name: name, Identity: identity}
 }
 
-// flaky is how one candidate reaches the Leases: requests and answers are late or lost, and what the candidate gave up may
-// still arrive.
+// flaky is the access of one candidate to the Leases. Requests and answers are late or lost, and requests that the candidate has
+// given up may still arrive.
 type flaky struct {
 	to    election.Leases
-	under *sync.WaitGroup // what is under way
+	under *sync.WaitGroup // requests in flight
 
 	mu   sync.Mutex // guards what follows
 	rnd  *rand.Rand
@@ -104,7 +104,7 @@ func (f *flaky) call(ctx context.Context, do func(ctx context.Context) (*coordin
 		}
 		got <- answer{lease, err}
 	})
-	if deaf { // to the end of ctx
+	if deaf { // until the end of ctx
 		a := <-got
 		return a.lease, a.err
 	}
@@ -128,7 +128,7 @@ func (f *flaky) Update(ctx context.Context, namespace string, lease *coordinatio
 	return f.call(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) { return f.to.Update(ctx, namespace, lease) })
 }
 
-// throne checks that one leads at a time.
+// throne checks that only one candidate leads at a time.
 type throne struct {
 	t *testing.T
 
@@ -160,8 +160,8 @@ func (th *throne) leader() string {
 	return ""
 }
 
-// Candidates with unreliable ways to the Lease, which are stopped and started: there are never two leaders, and there is
-// one when the trouble ends.
+// Candidates have unreliable access to the Lease, and are stopped and started. There are never two leaders, and there is a leader
+// when the faults have ended.
 func TestNeverTwoLeaders(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -193,11 +193,11 @@ func runTrouble(t *testing.T, seed uint64) {
 				err := election.Run(alive, way, candidate(who), func(ctx context.Context) {
 					th.lead(ctx, who)
 					if life%3 == 2 {
-						time.Sleep(pauses[life%20] / 4) // it has done its work
+						time.Sleep(pauses[life%20] / 4) // work that ends by itself
 						return
 					}
 					<-ctx.Done()
-					time.Sleep(pauses[life%20] / 2) // it ends late
+					time.Sleep(pauses[life%20] / 2) // work that ends late
 				})
 				die()
 				if err != nil {
@@ -287,7 +287,7 @@ func TestFirstLeadsAndNextFollowsAtOnce(t *testing.T) {
 	})
 }
 
-// The Lease is given back when the work has ended, not when it is asked to.
+// The Lease is released when the work has ended, not when its context has.
 func TestLeaseIsKeptWhileTheWorkEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +316,7 @@ func TestLeaseIsKeptWhileTheWorkEnds(t *testing.T) {
 	})
 }
 
-// A holder that is gone is waited for from when it was seen, whatever time it wrote down.
+// The time to wait for a holder counts from when the Lease was first seen, whatever times are in the Lease.
 func TestTimesOfOthersDoNotCount(t *testing.T) {
 	t.Parallel()
 	for what, skew := range map[string]time.Duration{"behind": -24 * time.Hour, "ahead": 24 * time.Hour} {
@@ -342,7 +342,7 @@ func TestTimesOfOthersDoNotCount(t *testing.T) {
 	}
 }
 
-// gate lets calls through or has them fail.
+// gate is an access to Leases that fails while it is closed.
 type gate struct {
 	election.Leases
 	mu     sync.Mutex // guards closed
@@ -454,7 +454,7 @@ func TestLeaderSeesThatAnotherHoldsTheLease(t *testing.T) {
 	}
 }
 
-// A write of somebody else's to the Lease, such as a label, is no reason to give up.
+// A write of another client to the Lease, such as of a label, does not end the leadership.
 func TestLeaderOutlivesConflicts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

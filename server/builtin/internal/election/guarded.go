@@ -9,11 +9,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// guarded makes an error of a panic: what is called here are a program's plug-ins and storages too, as for a request, which
-// would be answered with 500.
+// guarded turns panics into errors: the calls reach plug-ins and storages of the program, as a request does. For a request a
+// panic would be answered with 500.
 type guarded struct {
 	Leases
-	log *zap.Logger // gets the stack
+	log *zap.Logger // receives the stack
 }
 
 func (g guarded) caught(err *error) {

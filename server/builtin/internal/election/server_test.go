@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mortal is how a candidate reaches the Leases until it is cut off.
+// mortal is the access of a candidate to the Leases until it is cut off.
 type mortal struct {
 	election.Leases
 	cut atomic.Bool
@@ -39,7 +39,7 @@ func (m *mortal) Update(ctx context.Context, namespace string, lease *coordinati
 	return m.Leases.Update(ctx, namespace, lease)
 }
 
-// A leader that is cut off leads until its deadline, of 10 s, and the next as soon as it sees the Lease 15 s old.
+// A leader that is cut off leads until its deadline of 10 s. The next one leads as soon as it sees that the Lease is 15 s old.
 func TestLeasesOfAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var leases *registry.Typed[*coordinationv1.Lease]
@@ -97,7 +97,7 @@ func TestLeasesOfAServer(t *testing.T) {
 		if ended := reigns["first"][1].Sub(renewed); ended != 10*time.Second {
 			t.Errorf("the first leads until %v after its last renewal, want 10s", ended)
 		}
-		const looks = 2400 * time.Millisecond // apart: the retry period and up to a fifth of it
+		const looks = 2400 * time.Millisecond // maximum time between reads: the retry period and up to a fifth of it
 		if began := reigns["second"][0].Sub(renewed); began < 15*time.Second || began > 15*time.Second+2*looks {
 			t.Errorf("the second leads from %v after the last renewal of the first, want 15s and two looks at the Lease at most", began)
 		}

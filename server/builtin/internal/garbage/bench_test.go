@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// crowd is objects of five kinds as a cluster has them: most have one owner.
+// crowd returns objects of five kinds as in a cluster: most have one owner.
 func crowd(n int) (kinds []kindInfo, shows func(i int) (kind int, m metav1.ObjectMeta)) {
 	names := []string{"Deployment", "ReplicaSet", "Pod", "EndpointSlice", "Secret"}
 	for _, name := range names {
@@ -70,7 +70,7 @@ func BenchmarkObserve100k(b *testing.B) {
 	}
 }
 
-// An owner with 100,000 dependents is deleted: no step costs more for there being many.
+// An owner with 100,000 dependents is deleted. No step may become more expensive with the number of dependents.
 func BenchmarkVanish100kDependents(b *testing.B) {
 	infos, _ := crowd(0)
 	block := true

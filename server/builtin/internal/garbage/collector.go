@@ -12,31 +12,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Catalogue says what is served; a *catalogue.Catalogue.
+// Catalogue provides the served kinds. *catalogue.Catalogue implements it.
 type Catalogue interface {
+	// Kinds returns the kinds that are served now.
 	Kinds() []catalogue.Kind
+	// Changed returns a channel that is closed when Kinds may return something else.
 	Changed() <-chan struct{}
 }
 
-// Options are how a Collector works. Catalogue is required.
+// Options are the options of a Collector. Catalogue is required.
 type Options struct {
-	Catalogue Catalogue
-	// Logger gets invalid references and kinds that cannot be watched as warnings, failures that last as warnings, too,
-	// and what was done in debug lines; nil is silent.
+	Catalogue Catalogue // the kinds to collect
+	// Logger receives invalid references, kinds that cannot be watched and lasting failures as warnings, and the collector's
+	// changes as debug lines. With nil nothing is logged.
 	Logger *zap.Logger
-	Hooks  Hooks
+	Hooks  Hooks // called for what the collector finds
 }
 
-// Hooks are told what a Collector comes across; each may be nil. They must return soon, and may be called concurrently.
+// Hooks are functions that a Collector calls. Each may be nil. They must return soon, and may be called concurrently.
 type Hooks struct {
-	// Invalid is called once for a reference that cannot hold.
+	// Invalid is called once for each invalid reference.
 	Invalid func(Invalid)
 }
 
-// Collector deletes what has no owner any more.
+// Collector deletes objects whose owners are gone.
 type Collector struct{ opts Options }
 
-// New returns a collector that does nothing before Run.
+// New returns a collector. It does nothing before Run.
 func New(opts Options) (*Collector, error) {
 	if opts.Catalogue == nil {
 		return nil, errors.New("garbage: Options.Catalogue is required: the kinds to look after")
@@ -51,13 +53,13 @@ func New(opts Options) (*Collector, error) {
 type run struct {
 	worker     *worker
 	log        *zap.Logger
-	background sync.WaitGroup // of everything that runs
+	background sync.WaitGroup // all goroutines of the run
 
 	queueMu sync.Mutex // guards queue
 	queue   *queue
-	wake    chan struct{} // holds a value when the queue has to be looked at
+	wake    chan struct{} // holds a value when the queue must be checked
 
-	watchers map[*kind]context.CancelFunc // of follow alone
+	watchers map[*kind]context.CancelFunc // belongs to follow
 
 	watchedMu sync.Mutex // guards watched
 	watched   map[schema.GroupResource]*catalogue.Objects
@@ -71,7 +73,7 @@ func infoOf(s *catalogue.Kind) kindInfo {
 	}
 }
 
-// enqueue puts what the graph says into the queue. The caller holds worker.mu.
+// enqueue moves the objects to examine from the graph to the queue. The caller holds worker.mu.
 func (r *run) enqueue() {
 	r.queueMu.Lock()
 	r.worker.graph.take(r.queue.add)
@@ -86,7 +88,7 @@ func (r *run) awake() {
 	}
 }
 
-// dispatch works on what is in the queue.
+// dispatch starts the work on the objects in the queue.
 func (r *run) dispatch(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -111,8 +113,9 @@ func (r *run) dispatch(ctx context.Context) {
 	}
 }
 
-// loudFrom is how many failures in a row are logged as a warning: fewer are likely to pass. loudEvery is for how long no
-// other object of the kind is: what fails for one fails for thousands.
+// loudFrom is the number of failures in a row after which one failure is logged as a warning, because earlier ones are likely to
+// be temporary. loudEvery is the minimum time between two such warnings for objects of one kind, because a failure may affect
+// thousands of objects.
 const (
 	loudFrom  = 5
 	loudEvery = time.Minute
@@ -133,7 +136,7 @@ func (r *run) work(ctx context.Context, it *item) {
 	r.awake()
 }
 
-// loud says whether a failure of an object of a kind may be logged as a warning now.
+// loud reports whether a failure of an object of this kind may be logged as a warning now.
 func (r *run) loud(l *lane) bool {
 	r.queueMu.Lock()
 	defer r.queueMu.Unlock()

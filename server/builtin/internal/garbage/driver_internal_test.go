@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// driver runs a collector without its shell.
+// driver runs a collector without goroutines.
 type driver struct {
 	w       *world
 	worker  *worker
@@ -37,7 +37,7 @@ func newDriver(w *world) *driver {
 	return d
 }
 
-// serve tells the graph what is served.
+// serve passes the served kinds to the graph.
 func (d *driver) serve() {
 	var infos []kindInfo
 	clear(d.worker.objects)
@@ -62,7 +62,7 @@ func (d *driver) serve() {
 
 func (d *driver) drain() { d.worker.graph.take(d.queue.add) }
 
-// see shows the graph the next event of a kind.
+// see passes the next event of a kind to the graph.
 func (d *driver) see(k *worldKind) (more bool) {
 	s, g := d.streams[k], d.worker.graph
 	if s.of == nil || k.unwatchable || k.broken && !d.w.calm && !s.open {
@@ -101,7 +101,7 @@ func (d *driver) end(k *worldKind) {
 	}
 }
 
-// work does the next thing in the queue.
+// work executes the next object in the queue.
 func (d *driver) work() bool {
 	it, _ := d.queue.next(d.now)
 	if it == nil {
@@ -127,7 +127,7 @@ func (w *world) String() string {
 	return out
 }
 
-// checkGraph compares a driver's graph, which has been shown everything, with the world, and with itself.
+// checkGraph compares the graph of a driver that has received all events with the world, and checks its consistency.
 func (d *driver) checkGraph() {
 	t, g := d.w.t, d.worker.graph
 	want := map[types.UID]bool{}

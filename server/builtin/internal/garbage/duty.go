@@ -1,6 +1,6 @@
 package garbage
 
-// duty says what there is to do for n.
+// duty returns what must be done for n.
 func (g *graph) duty(n *node) duty {
 	switch s := n.state; {
 	case !s.observed():
@@ -23,7 +23,7 @@ func (g *graph) duty(n *node) duty {
 	return nothing
 }
 
-// doubtful says whether a reference has to be looked at: its owner may be absent, or is waiting.
+// doubtful reports whether a reference must be examined because its owner may be absent or is waiting.
 func (g *graph) doubtful(e *edge) bool {
 	o := e.owner
 	if e.deviant == nil {
@@ -31,7 +31,7 @@ func (g *graph) doubtful(e *edge) bool {
 		case o.state.observed():
 			return o.state.waiting()
 		case o.kind != nil:
-			return true // it has been seen, and is gone
+			return true // it was seen, and is gone now
 		}
 	}
 	gvk := o.claimed
@@ -42,8 +42,8 @@ func (g *graph) doubtful(e *edge) bool {
 	return k != nil && (k.stage != pending || o.state.observed())
 }
 
-// blocked says whether the foreground deletion of n has to wait for a dependent. A dependent that itself waits for n
-// does not count, through however many others: all of them would wait for ever.
+// blocked reports whether the foreground deletion of n must wait for a dependent. A dependent that itself waits for n, directly
+// or through other objects, does not count: all of them would wait forever.
 func (g *graph) blocked(n *node) bool {
 	if n.blocking == 0 {
 		return false
@@ -60,7 +60,7 @@ func (g *graph) blocked(n *node) bool {
 	return false
 }
 
-// waitingAbove returns the objects that wait for n, directly or through others; it is nil when there are none.
+// waitingAbove returns the objects that wait for n, directly or through others, or nil.
 func (g *graph) waitingAbove(n *node) map[*node]bool {
 	var above map[*node]bool
 	next := []*node{n}
@@ -82,7 +82,7 @@ func (g *graph) waitingAbove(n *node) map[*node]bool {
 	return above
 }
 
-// consider remembers n if there is something to do for it.
+// consider marks n as due if something must be done for it.
 func (g *graph) consider(n *node) {
 	if g.duty(n) != nothing {
 		g.due = append(g.due, n.uid)

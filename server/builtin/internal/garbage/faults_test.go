@@ -41,7 +41,7 @@ func (n nameless) Watch(*registry.Call, *metav1.ListOptions) (registry.ObjectWat
 	panic("a mistake")
 }
 
-// An owner without a uid, as computed objects are, is there; a kind that panics stops no other.
+// An owner without a uid, such as a computed object, counts as existing. A kind that panics does not stop other kinds.
 func TestOwnersWithoutUIDAreNotAbsent(t *testing.T) {
 	t.Parallel()
 	for _, panics := range []bool{false, true} {
@@ -65,8 +65,8 @@ func TestOwnersWithoutUIDAreNotAbsent(t *testing.T) {
 	}
 }
 
-// Many objects that fail for one reason are not logged one by one, nor in one long line; a plug-in that panics is one of the
-// failures.
+// Many objects that fail for the same reason are not logged one by one, nor in one long line. One of the failures is a panic of a
+// plug-in.
 func TestFailuresDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// releaseAttempts is how often a foreground deletion waits for a kind that cannot be listed: for 10 to 20 s altogether, by
-// the times between attempts. From then on it is believed that the kind has no dependents but those that were seen. (The
-// policy Orphan does not go on: dependents that are missed would be deleted, which nobody could undo.)
+// releaseAttempts is the number of attempts for which a foreground deletion waits for a kind that cannot be listed. With the
+// delays between the attempts that takes 10 to 20 s. After that the kind is assumed to have only the dependents that were seen.
+// The policy Orphan never makes this assumption: missed dependents would be deleted, which cannot be undone.
 const releaseAttempts = 10
 
-// errUnseen says that dependents were listed which the graph has still to be shown.
+// errUnseen is returned if a list has dependents that the graph has not received yet.
 var errUnseen = errors.New("garbage: a dependent has not been seen yet")
 
-// release removes the finalizer of a foreground deletion that waits for nothing.
+// release removes the finalizer of a foreground deletion that waits for no dependent.
 func (w *worker) release(ctx context.Context, t task, of objects, attempt int) error {
 	if still, err := t.still(ctx, of, state.waiting); !still {
 		return err
@@ -46,7 +46,7 @@ func (w *worker) release(ctx context.Context, t task, of objects, attempt int) e
 	}
 	w.mu.Unlock()
 	if now != release {
-		return nil // a dependent was seen meanwhile
+		return nil // the graph received a dependent since
 	}
 	if last {
 		w.sweeps.forget()
@@ -54,7 +54,7 @@ func (w *worker) release(ctx context.Context, t task, of objects, attempt int) e
 	return t.unfinalize(ctx, of, metav1.FinalizerDeleteDependents)
 }
 
-// orphan removes the references to an object from all its dependents, and then its finalizer.
+// orphan removes the references to an object from all its dependents, and then its finalizer orphan.
 func (w *worker) orphan(ctx context.Context, t task, of objects) error {
 	if still, err := t.still(ctx, of, state.orphaning); !still {
 		return err
@@ -82,10 +82,10 @@ func (w *worker) orphan(ctx context.Context, t task, of objects) error {
 	return t.unfinalize(ctx, of, metav1.FinalizerOrphanDependents)
 }
 
-// errorsTold is how many errors are told when many dependents fail, mostly for one reason.
+// errorsTold is the maximum number of errors in one message when many dependents fail, mostly for the same reason.
 const errorsTold = 3
 
-// joined is the first errors, and how many more there are.
+// joined joins the first errors and the number of the remaining ones.
 func joined(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if more := len(errs) - errorsTold; more > 0 {
@@ -129,5 +129,5 @@ func (t *task) unfinalize(ctx context.Context, of objects, finalizer string) err
 	return err
 }
 
-// atOnce is how many calls one task makes at the same time.
+// atOnce is the maximum number of concurrent calls of one task.
 const atOnce = 8

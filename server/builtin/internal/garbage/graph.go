@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// observe says what an object is now. Nothing of m is kept.
+// observe stores the current metadata of an object. It keeps no part of m.
 func (g *graph) observe(k *kind, m *metav1.ObjectMeta) {
 	if m.UID == "" || !g.serves(k) {
 		return
@@ -20,7 +20,7 @@ func (g *graph) observe(k *kind, m *metav1.ObjectMeta) {
 		n = g.add(m.UID)
 	}
 	if n.state.observed() && n.kind != k {
-		return // two kinds show the same object: the first one counts
+		return // two kinds have the same object: the first one counts
 	}
 	was, claimed := n.state, claim{}
 	if !was.observed() && n.dependents != nil {
@@ -45,19 +45,19 @@ func (g *graph) observe(k *kind, m *metav1.ObjectMeta) {
 		g.link(n, m.OwnerReferences)
 	}
 	if n.state.waiting() && !was.waiting() {
-		g.considerWaitingOwners(n) // a circle may be complete
+		g.considerWaitingOwners(n) // n may complete a cycle
 	}
 	g.consider(n)
 }
 
-// forget says that an object is gone.
+// forget removes an object that is gone.
 func (g *graph) forget(k *kind, uid types.UID) {
 	if n := g.nodes[uid]; n != nil && n.kind == k && n.state.observed() && g.serves(k) {
 		g.vanish(n)
 	}
 }
 
-// vanish makes an object that was seen one that is gone.
+// vanish changes the node of an observed object to that of one that is gone.
 func (g *graph) vanish(n *node) {
 	g.unlink(n)
 	n.state = 0
@@ -72,14 +72,14 @@ func (g *graph) add(uid types.UID) *node {
 	return n
 }
 
-// drop removes a node that is neither seen nor referred to.
+// drop removes a node that is neither observed nor referred to.
 func (g *graph) drop(n *node) {
 	if !n.state.observed() && n.dependents == nil {
 		delete(g.nodes, n.uid)
 	}
 }
 
-// link makes the edges of n those of refs. Owners that wait, and were or are referred to, have to be looked at.
+// link replaces the edges of n by those of refs. It considers waiting owners that are or were referred to.
 func (g *graph) link(n *node, refs []metav1.OwnerReference) {
 	if g.linked(n, refs) {
 		return
@@ -87,7 +87,7 @@ func (g *graph) link(n *node, refs []metav1.OwnerReference) {
 	old := n.edges
 	n.edges = nil
 	if len(refs) > 0 {
-		n.edges = make([]edge, 0, len(refs)) // its elements do not move
+		n.edges = make([]edge, 0, len(refs)) // never reallocated: pointers to its elements are kept
 	}
 	for i := range refs {
 		if refs[i].UID != "" {
@@ -95,11 +95,11 @@ func (g *graph) link(n *node, refs []metav1.OwnerReference) {
 		}
 	}
 	keepReported(old, n.edges)
-	g.unhook(old) // after the new ones, so that an owner that stays is not dropped
+	g.unhook(old) // after the new ones, so that an owner in both is not dropped
 	g.considerWaitingOwners(n)
 }
 
-// keepReported takes over from old edges that their owners were told of.
+// keepReported copies the marks of reported references from old edges to new ones.
 func keepReported(old, edges []edge) {
 	var told map[*node]bool
 	for i := range old {
@@ -118,7 +118,7 @@ func keepReported(old, edges []edge) {
 	}
 }
 
-// linked says whether the edges of n are those of refs.
+// linked reports whether the edges of n are those of refs.
 func (g *graph) linked(n *node, refs []metav1.OwnerReference) bool {
 	i := 0
 	for j := range refs {
@@ -143,7 +143,7 @@ func (g *graph) linked(n *node, refs []metav1.OwnerReference) bool {
 	return i == len(n.edges)
 }
 
-// refer adds the edge of one reference.
+// refer adds the edge of one reference to n.
 func (g *graph) refer(n *node, ref *metav1.OwnerReference) {
 	said := claimOf(ref)
 	o := g.nodes[ref.UID]
@@ -173,7 +173,7 @@ func (g *graph) unlink(n *node) {
 	g.unhook(edges)
 }
 
-// unhook removes edges from their owners. Owners that have waited for the dependent have to be looked at.
+// unhook removes edges from their owners. It considers owners that waited for the dependent.
 func (g *graph) unhook(edges []edge) {
 	for i := range edges {
 		e := &edges[i]
@@ -198,7 +198,8 @@ func (g *graph) unhook(edges []edge) {
 	}
 }
 
-// relabel compares the dependents' references with what n is now; claimed is what was said by those that agreed.
+// relabel compares the references of the dependents with the current state of n. claimed is the content of the references that
+// agreed with n before.
 func (g *graph) relabel(n *node, claimed claim) {
 	for e := n.dependents; e != nil; e = e.next {
 		said := claimed
@@ -220,8 +221,8 @@ func (g *graph) relabel(n *node, claimed claim) {
 	}
 }
 
-// agree says whether the owner o of the dependent n is what a reference says. Of an owner that was never seen, the first
-// reference is believed, and the namespace does not count.
+// agree reports whether a reference of the dependent n is right about the owner o. If o was never observed, the first reference
+// to it counts as right, and the namespace is ignored.
 func (g *graph) agree(o, n *node, said claim) bool {
 	switch {
 	case o.name != said.name:
@@ -242,16 +243,15 @@ func blocks(ref *metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// is says whether gvk is a name of the kind. One with a version that is not served is, too: it can only be used for an
-// object that was seen.
+// is reports whether gvk names the kind, also with a version that is not served. Use it only for an object that was observed.
 func (k *kindInfo) is(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(k.known, gvk) || gvk.GroupKind() == k.hub.GroupKind()
 }
 
-// serves says whether k is still served: what comes late of a kind that was withdrawn does not count.
+// serves reports whether k is still served. Late events of a withdrawn kind are ignored.
 func (g *graph) serves(k *kind) bool { return g.kinds[k.resource] == k }
 
-// owns says whether an object has dependents.
+// owns reports whether an object has dependents.
 func (g *graph) owns(uid types.UID) bool {
 	n := g.nodes[uid]
 	return n != nil && n.dependents != nil

@@ -7,35 +7,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kindInfo says what is to be known of a served kind.
+// kindInfo describes a served kind.
 type kindInfo struct {
-	resource   schema.GroupResource // its name in the graph
+	resource   schema.GroupResource // its key in the graph
 	hub        schema.GroupVersionKind
-	known      []schema.GroupVersionKind // every name of its kind, the hub among them
+	known      []schema.GroupVersionKind // all names of the kind, including hub
 	namespaced bool
-	collected  bool // its objects may be read and deleted, so that they are dependents
+	collected  bool // its objects can be read and deleted, so they can be dependents
 }
 
-// stage says how far the graph knows the objects of a kind.
+// stage is the state of the watch of a kind.
 type stage int8
 
 const (
-	pending stage = iota // they are being shown for the first time: who is not known yet may come
-	live                 // all of them were shown, and changes are
-	failing              // they cannot be watched now
-	unseen               // they cannot be watched at all
+	pending stage = iota // the objects are being listed for the first time: unseen ones may follow
+	live                 // all objects were received, and changes are
+	failing              // the kind cannot be watched at the moment
+	unseen               // the kind cannot be watched at all
 )
 
-// kind is a served kind in the graph. It is good until the kind is withdrawn: one that is served again is another kind.
+// kind is a served kind in the graph. It is valid until the kind is withdrawn; when the kind is served again, it is a new value.
 type kind struct {
 	kindInfo
 	stage stage
-	epoch uint32 // counts how often the objects were shown from the start
+	epoch uint32 // number of times that the objects were listed
 }
 
-// serve says which kinds are served from now on. Those that are no longer served make nothing absent: their objects are
-// forgotten, and those of other kinds that refer to them wait for the kind to return. One that could not be watched is
-// another kind from now on, since it may be served in another way.
+// serve sets the kinds that are served from now on. Owners of withdrawn kinds do not become absent. The objects of such a kind
+// are removed, and objects of other kinds that refer to them wait until the kind is served again. A kind that could not be
+// watched becomes a new kind, because it may now be served in another way.
 func (g *graph) serve(infos []kindInfo) {
 	kinds := make(map[schema.GroupResource]*kind, len(infos))
 	renamed := false
@@ -67,7 +67,7 @@ func (g *graph) serve(infos []kindInfo) {
 	g.considerAll()
 }
 
-// withdraw forgets what was seen of a kind.
+// withdraw removes the observed objects of a kind.
 func (g *graph) withdraw(k *kind) {
 	for _, n := range g.nodes {
 		if n.kind != k {
@@ -81,8 +81,8 @@ func (g *graph) withdraw(k *kind) {
 	}
 }
 
-// resolve returns the kind of the owner that a reference means; nil when nobody here can say. A version that is not served
-// is understood when the owner itself was seen.
+// resolve returns the kind of the owner that a reference names, or nil if that is unknown. A version that is not served is
+// accepted if the owner itself was observed.
 func (g *graph) resolve(uid types.UID, said claim) *kind {
 	if k := g.names[said.gvk]; k != nil {
 		return k
@@ -93,10 +93,10 @@ func (g *graph) resolve(uid types.UID, said claim) *kind {
 	return nil
 }
 
-// begin says that all objects of k are about to be shown from the start.
+// begin records that a new list of all objects of k begins.
 func (g *graph) begin(k *kind) { k.epoch++ }
 
-// synced says that all of them have been shown since begin: those that were not are gone.
+// synced records that all objects since begin were received. Objects that were not received are gone.
 func (g *graph) synced(k *kind) {
 	if !g.serves(k) {
 		return
@@ -110,7 +110,7 @@ func (g *graph) synced(k *kind) {
 	g.considerAll()
 }
 
-// fail says that the objects of k are not shown any more: until the next begin, or, with unseen, ever.
+// fail records that the watch of k has ended: until the next begin, or forever if to is unseen.
 func (g *graph) fail(k *kind, to stage) {
 	first := k.stage == pending
 	k.stage = to

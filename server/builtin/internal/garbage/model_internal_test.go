@@ -16,8 +16,8 @@ import (
 
 const hold = "example.com/hold"
 
-// Random worlds: whatever users do, nothing is deleted that has an owner, dependents are orphaned and waited for as asked,
-// and in the end all is gone that has to go.
+// Random worlds: whatever users do, no object with an owner is deleted, dependents are orphaned or waited for according to the
+// policy, and at the end all garbage is deleted.
 func TestRandomWorlds(t *testing.T) {
 	t.Parallel()
 	worlds := 300
@@ -42,7 +42,7 @@ func TestRandomWorlds(t *testing.T) {
 	}
 }
 
-// step lets something happen.
+// step makes a random event happen.
 func (w *world) step() {
 	switch n := w.rnd.IntN(100); {
 	case n < 30:
@@ -61,7 +61,7 @@ func (w *world) step() {
 	default:
 		k := pick(w, w.kinds)
 		k.served = !k.served
-		for _, m := range k.items { // what is not served can be promised nothing
+		for _, m := range k.items { // kinds that are not served have no guarantees
 			for _, promises := range slices.AppendSeq([]map[pair]bool{w.orphaned, w.waited}, maps.Values(w.below)) {
 				maps.DeleteFunc(promises, func(p pair, _ bool) bool { return p.dependent == m.UID })
 			}
@@ -79,7 +79,7 @@ func (w *world) collect() {
 	}
 }
 
-// meanwhile lets something happen between two calls of a collector.
+// meanwhile makes random events happen between two calls of a collector.
 func (w *world) meanwhile() {
 	if w.calm || w.depth > 1 || !w.chance(30) {
 		return
@@ -96,7 +96,7 @@ func (w *world) meanwhile() {
 	}
 }
 
-// user lets a user do something.
+// user makes a random change as a user.
 func (w *world) user() {
 	k := pick(w, w.kinds)
 	if !k.served {
@@ -147,7 +147,7 @@ func (w *world) user() {
 	}
 }
 
-// forgetPromises drops promises to an object that has changed its references.
+// forgetPromises drops the guarantees for an object that has changed its references.
 func (w *world) forgetPromises(m *metav1.PartialObjectMetadata) {
 	keep := func(promises map[pair]bool, blocking bool) {
 		maps.DeleteFunc(promises, func(p pair, _ bool) bool {
@@ -163,7 +163,7 @@ func (w *world) forgetPromises(m *metav1.PartialObjectMetadata) {
 	keep(w.waited, true)
 }
 
-// release removes what holds an object.
+// release removes finalizers of an object.
 func (w *world) release(k *worldKind, m *metav1.PartialObjectMetadata) {
 	if slices.Contains(m.Finalizers, hold) {
 		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == hold })
@@ -171,7 +171,7 @@ func (w *world) release(k *worldKind, m *metav1.PartialObjectMetadata) {
 	}
 }
 
-// refs makes references as an object in a namespace may have them, right and wrong.
+// refs returns random references for an object in a namespace, right and wrong ones.
 func (w *world) refs(namespace string) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
 	objects, kinds := w.all()
@@ -182,7 +182,7 @@ func (w *world) refs(namespace string) []metav1.OwnerReference {
 			ref = pick(w, w.dead)
 		case len(objects) > 0:
 			i := w.rnd.IntN(len(objects))
-			for range 4 { // most often a possible owner
+			for range 4 { // most often an owner that can exist
 				if !kinds[i].namespaced || objects[i].Namespace == namespace {
 					break
 				}
@@ -216,8 +216,8 @@ func (w *world) refs(namespace string) []metav1.OwnerReference {
 	return out
 }
 
-// settle lets the collectors finish in a calm world, in which users only remove their own finalizers, and checks what is
-// left.
+// settle lets the collectors finish without faults, while users only remove their own finalizers, and checks the remaining
+// objects.
 func (w *world) settle() {
 	w.calm = true
 	for _, k := range w.kinds {
@@ -254,7 +254,7 @@ func (w *world) settle() {
 	}
 }
 
-// finish shows a driver everything, and lets it do all that is ready.
+// finish passes all events to a driver, and executes everything that is ready.
 func (w *world) finish(d *driver) {
 	for busy := true; busy; {
 		busy = false

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// graph knows who owns whom, as far as it was shown. It has no clock, lock or goroutine: one caller at a time says what
-// was seen, and takes the objects that have to be looked at. What there is to do for one of them, task says.
+// graph has the owners and dependents of all received objects. It has no clock, lock or goroutine: one caller at a time passes
+// events to it and takes the objects that must be examined. The method task returns what must be done for an object.
 type graph struct {
 	nodes map[types.UID]*node
 	kinds map[schema.GroupResource]*kind
-	names map[schema.GroupVersionKind]*kind // every name of kinds
-	due   []types.UID                       // to be looked at, some perhaps twice
+	names map[schema.GroupVersionKind]*kind // all names of kinds
+	due   []types.UID                       // objects to examine, possibly with duplicates
 
-	// sweeps is how many sweeps were begun, which the caller counts; since is how many it were when an owner was first
-	// seen to wait.
+	// sweeps is the number of sweeps that began; the caller counts them. since has, for each waiting owner, the value of sweeps
+	// when it was first seen waiting.
 	sweeps int64
 	since  map[types.UID]int64
 }
@@ -27,34 +27,34 @@ func newGraph() *graph {
 	return &graph{nodes: map[types.UID]*node{}, since: map[types.UID]int64{}}
 }
 
-// node is an object, or the owner that an object refers to and that was not seen, or is gone. It is in the graph while
-// either is so. There are as many as objects, so every field counts.
+// node is an object, or an owner that an object refers to and that was not observed or is gone. There are at least as many nodes
+// as objects, so every field counts.
 type node struct {
 	uid  types.UID
 	name string
-	// kind is the object's; nil when it was never seen, or its kind was withdrawn. Then claimed is what the first
-	// reference says it is.
+	// kind is the kind of an observed object. It is nil if the object was never observed or its kind was withdrawn. Then claimed
+	// is the kind according to the first reference.
 	kind       *kind
 	claimed    unique.Handle[schema.GroupVersionKind]
-	namespace  unique.Handle[string] // of an object that was seen
+	namespace  unique.Handle[string] // of an observed object
 	edges      []edge                // to its owners, in the order of its references
-	dependents *edge                 // the first of those from its dependents
-	blocking   int32                 // how many of these count for foreground deletion
-	epoch      uint32                // of its kind, when it was seen last
+	dependents *edge                 // the first edge from its dependents
+	blocking   int32                 // number of these edges that count for foreground deletion
+	epoch      uint32                // of its kind, when it was last observed
 	state      state
 }
 
-// edge is one reference. It lies in the edges of the dependent and hangs in the list of the owner.
+// edge is one reference. It is an element of the dependent's edges and of the owner's list.
 type edge struct {
 	owner, dependent *node
-	prev, next       *edge // of the same owner
-	// deviant is what the reference says of its owner if the owner is something else; nil if they agree.
+	prev, next       *edge // in the list of the owner
+	// deviant is what the reference says about its owner if that is wrong, and nil if it is right.
 	deviant  *claim
 	block    bool // blockOwnerDeletion
-	reported bool // that it is invalid
+	reported bool // the reference was reported as invalid
 }
 
-// state is what of an object's metadata matters.
+// state is the relevant part of an object's metadata.
 type state uint8
 
 func (s state) observed() bool { return s&stateObserved != 0 }
@@ -79,14 +79,14 @@ func stateOf(m *metav1.ObjectMeta) state {
 	return s
 }
 
-// counts says whether the owner's foreground deletion waits for the dependent.
+// counts reports whether the owner's foreground deletion waits for the dependent.
 func (e *edge) counts() bool { return e.block && e.deviant == nil }
 
 func intern(gvk schema.GroupVersionKind) unique.Handle[schema.GroupVersionKind] {
 	return unique.Make(gvk)
 }
 
-// claim is what references say that agree with the node.
+// claim returns what correct references say about n.
 func (n *node) claim() claim {
 	if n.kind != nil {
 		return claim{n.kind.hub, n.name}
@@ -94,7 +94,7 @@ func (n *node) claim() claim {
 	return claim{n.claimed.Value(), n.name}
 }
 
-// claim is what a reference says of its owner beside the uid.
+// claim is what a reference says about its owner, apart from the uid.
 type claim struct {
 	gvk  schema.GroupVersionKind
 	name string

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Invalid is an owner reference that cannot hold: a cluster-scoped object refers to a namespaced owner, or a namespaced
-// one to an owner in another namespace. kube-controller-manager records it as an Event of the object with type Warning and
-// the reason OwnerRefInvalidNamespace.
+// Invalid describes an invalid owner reference: a cluster-scoped object refers to a namespaced owner, or a namespaced object to
+// an owner in another namespace. kube-controller-manager records it as an Event of the object with type Warning and the reason
+// OwnerRefInvalidNamespace.
 type Invalid struct {
 	// Kind, Resource, Namespace, Name and UID are those of the object that has the reference.
 	Kind      schema.GroupVersionKind
@@ -21,13 +21,15 @@ type Invalid struct {
 	Name      string
 	UID       types.UID
 
+	// Reference is the invalid reference.
 	Reference metav1.OwnerReference
-	// Message says what is wrong, for humans who may read the namespace of the object, and perhaps no other.
+	// Message says what is wrong. Its readers may have access to the namespace of the object only, so it names no other
+	// namespace.
 	Message string
 }
 
-// standings reads how the owners of an object stand, one for each reference. again says that one of them is there, but
-// cannot be seen to go.
+// standings reads the owners of an object and returns their states, one for each reference. The result is again if an owner
+// exists but the graph has not observed it, so that the graph would not notice its end.
 func (w *worker) standings(ctx context.Context, t task, refs []metav1.OwnerReference) ([]standing, result, error) {
 	out, res := make([]standing, 0, len(refs)), done
 	for i := range refs {
@@ -69,7 +71,7 @@ func (w *worker) standing(ctx context.Context, t task, ref *metav1.OwnerReferenc
 		return w.seen(k, namespace, ref), done, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return unknown, done, err
-	case err == nil && m.UID == "": // of a Storage that gives none: nobody can say which object it is
+	case err == nil && m.UID == "": // the Storage gives no uids: the object cannot be identified
 		return unknown, done, nil
 	case err != nil || m.UID != ref.UID:
 		return w.missed(t, ref, k)
@@ -85,7 +87,7 @@ func (w *worker) standing(ctx context.Context, t task, ref *metav1.OwnerReferenc
 	return solid, done, nil
 }
 
-// seen says how an owner stands that cannot be read: it may wait, but not be absent.
+// seen returns the state of an owner that cannot be read. It may be waiting, but never absent.
 func (w *worker) seen(k *kind, namespace string, ref *metav1.OwnerReference) standing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,24 +98,24 @@ func (w *worker) seen(k *kind, namespace string, ref *metav1.OwnerReference) sta
 	return unknown
 }
 
-// missed says what it means that no object is what a reference says.
+// missed returns the state of an owner that was not found.
 func (w *worker) missed(t task, ref *metav1.OwnerReference, k *kind) (standing, result, error) {
 	w.mu.Lock()
 	served, elsewhere := w.graph.serves(k), w.graph.elsewhere(ref, t.namespace)
 	w.mu.Unlock()
-	if !served { // what was read may be nothing because the kind was withdrawn
+	if !served { // the owner may be missing because the kind was withdrawn
 		return unknown, done, errMoved
 	}
 	if elsewhere != "" {
-		// Not where it is: who may read events of the dependent's namespace need not know what is in others.
+		// The message does not name the namespace of the owner, because its readers may not have access to that namespace.
 		w.report(t, ref, "the owner "+ref.Kind+" "+ref.Name+" is not in namespace "+t.namespace+": an owner in another namespace is taken for absent",
 			zap.String("ownerNamespace", elsewhere))
 	}
 	return absent, done, nil
 }
 
-// owns says whether an object has dependents, as far as that matters: while an owner of it waits. Those that the graph has
-// not been shown yet are found by a sweep that was begun after the owner began to wait.
+// owns reports whether an object has dependents. It does so only while an owner of the object waits; otherwise the answer does
+// not matter. A sweep that began after the owner began to wait finds dependents that the graph has not received yet.
 func (w *worker) owns(ctx context.Context, t task, owners []standing, refs []metav1.OwnerReference) (bool, error) {
 	w.mu.Lock()
 	owns, after, waits := w.graph.owns(t.uid), int64(0), false
@@ -136,7 +138,7 @@ func (w *worker) owns(ctx context.Context, t task, owners []standing, refs []met
 	return w.sweeps.owns(ctx, sweptOwner{task: t, info: k.kindInfo}, after)
 }
 
-// elsewhere returns the namespace of an owner that is not in the namespace of its dependent; "" if there is none.
+// elsewhere returns the namespace of an owner that is not in the namespace of its dependent, or "".
 func (g *graph) elsewhere(ref *metav1.OwnerReference, namespace string) string {
 	n := g.nodes[ref.UID]
 	if n == nil || !n.state.observed() || n.name != ref.Name || !n.kind.namespaced || n.namespace.Value() == namespace {
@@ -145,10 +147,11 @@ func (g *graph) elsewhere(ref *metav1.OwnerReference, namespace string) string {
 	return n.namespace.Value()
 }
 
-// toldInvalid bounds the invalid references that a run tells of as warnings: whoever makes one may make ten thousand.
+// toldInvalid is the maximum number of invalid references per run that are logged as warnings. One client may create ten
+// thousand.
 const toldInvalid = 100
 
-// report tells of an invalid reference, once. Fields are for the log only.
+// report reports an invalid reference once. fields are only for the log.
 func (w *worker) report(t task, ref *metav1.OwnerReference, message string, fields ...zap.Field) {
 	w.mu.Lock()
 	kind, first := w.graph.reported(t.uid, ref)
@@ -170,7 +173,7 @@ func (w *worker) report(t task, ref *metav1.OwnerReference, message string, fiel
 	}
 }
 
-// reported remembers that a reference of an object is told of; first says that it was not.
+// reported marks a reference of an object as reported. first is true if it was not marked before.
 func (g *graph) reported(dependent types.UID, ref *metav1.OwnerReference) (kind schema.GroupVersionKind, first bool) {
 	n := g.nodes[dependent]
 	if n == nil || n.kind == nil {

@@ -10,23 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// How long an object waits that failed, or hangs on what cannot be seen: twice as long each time, and some of it by chance,
-// so that many do not come at once.
+// These are the delays of objects that failed (retry) or that depend on something that cannot be observed (again). They double
+// each time and have a random part, so that many objects are not due at the same time.
 const (
 	retryFirst, retryMost = 20 * time.Millisecond, time.Minute
 	againFirst, againMost = 5 * time.Second, 5 * time.Minute
 )
 
-// perKind is how many objects of one kind are worked on at once. Each kind has its own, so that one that fails or hangs
-// holds up no other.
+// perKind is the maximum number of objects of one kind that are worked on at once. A kind whose objects fail or hang does not
+// block other kinds.
 const perKind = 16
 
-// queue holds the objects that have to be looked at: each once, and in work once. It has no clock, lock or goroutine; the
-// caller says what time it is.
+// queue has the objects to examine. Each object is in it at most once and worked on by one goroutine at most. It has no clock,
+// lock or goroutine; the caller passes the time.
 type queue struct {
 	items   map[types.UID]*item
 	lanes   map[schema.GroupResource]*lane
-	turns   []*lane // with something ready and room for it, in order
+	turns   []*lane // lanes with a ready object and room for it, in order
 	delayed delays
 }
 
@@ -34,12 +34,12 @@ func newQueue() *queue {
 	return &queue{items: map[types.UID]*item{}, lanes: map[schema.GroupResource]*lane{}}
 }
 
-// lane is the objects of one kind.
+// lane has the queued objects of one kind.
 type lane struct {
 	kind     schema.GroupResource
 	ready    []*item
 	running  int
-	turn     bool      // it is in turns
+	turn     bool      // is in turns
 	loggedAt time.Time // when a failure was last logged as a warning
 }
 
@@ -47,11 +47,11 @@ type item struct {
 	uid      types.UID
 	lane     *lane
 	phase    phase
-	dirty    bool          // it was added while it was running
-	failures int           // in a row
-	retry    *wait.Backoff // nil unless the last look failed
-	look     *wait.Backoff // nil unless the last look asked for another
-	at       time.Time     // when it is ready, while delayed
+	dirty    bool          // added while it was running
+	failures int           // number of failures in a row
+	retry    *wait.Backoff // nil unless the last examination failed
+	look     *wait.Backoff // nil unless the last examination returned again
+	at       time.Time     // end of the delay
 	index    int           // in delayed
 }
 
@@ -60,11 +60,11 @@ type phase int8
 const (
 	ready phase = iota
 	running
-	held // waits to be tried again, whatever happens meanwhile
-	idle // waits to be looked at again, unless something happens before
+	held // waits for the next attempt, also if the object is added again
+	idle // waits for the next examination, or until the object is added again
 )
 
-// add adds an object, if it is not there yet.
+// add adds an object, unless it is in the queue already.
 func (q *queue) add(uid types.UID, kind schema.GroupResource) {
 	it := q.items[uid]
 	switch {
@@ -91,7 +91,7 @@ func (q *queue) enqueue(it *item) {
 	q.offer(it.lane)
 }
 
-// offer gives a lane a turn, if it can use one.
+// offer adds a lane to turns if it has a ready object and room for it.
 func (q *queue) offer(l *lane) {
 	if !l.turn && len(l.ready) > 0 && l.running < perKind {
 		l.turn = true
@@ -99,8 +99,8 @@ func (q *queue) offer(l *lane) {
 	}
 }
 
-// next returns an object that is to be worked on now, to be given to finished afterwards; nil when there is none. Then
-// wait is how long to wait for the next one that is delayed, 0 when there is none either.
+// next returns an object to work on, which the caller must pass to finished afterwards. It returns nil if none is ready. Then
+// wait is the time until the next delayed object is ready, or 0 if there is none.
 func (q *queue) next(now time.Time) (it *item, wait time.Duration) {
 	for len(q.delayed) > 0 && !q.delayed[0].at.After(now) {
 		q.enqueue(heap.Pop(&q.delayed).(*item))
@@ -124,7 +124,7 @@ func (q *queue) next(now time.Time) (it *item, wait time.Duration) {
 	return it, 0
 }
 
-// finished says how the work on an object ended.
+// finished records the result of the work on an object. ok is false if it failed.
 func (q *queue) finished(it *item, now time.Time, res result, ok bool) {
 	it.lane.running--
 	dirty := it.dirty
@@ -158,12 +158,12 @@ func (q *queue) delay(it *item, p phase, at time.Time) {
 	heap.Push(&q.delayed, it)
 }
 
-// doubling is how long to wait before the next attempt: between half of what doubles each time, up to most, and all of it.
+// doubling returns delays that double each time, up to most. Each is a random time between half of it and all of it.
 func doubling(first, most time.Duration) *wait.Backoff {
 	return &wait.Backoff{Duration: first / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt, Cap: most / 2}
 }
 
-// delays is a heap by time.
+// delays is a heap ordered by time.
 type delays []*item
 
 func (d delays) Len() int           { return len(d) }

@@ -45,7 +45,7 @@ func TestQueueDelays(t *testing.T) {
 	q, now := newQueue(), time.Unix(0, 0)
 	q.add("a", podsQueue)
 	it, _ := q.next(now)
-	for n := range 40 { // failures: longer each time, within bounds, whatever happens meanwhile
+	for n := range 40 { // failures: growing and bounded delays, also if the object is added again
 		q.finished(it, now, done, false)
 		q.add("a", podsQueue)
 		none, wait := q.next(now)
@@ -65,11 +65,11 @@ func TestQueueDelays(t *testing.T) {
 	if none, wait := q.next(now); none != nil || wait < againFirst/2 || wait > againFirst {
 		t.Fatalf("it waits %v to be looked at again", wait)
 	}
-	q.add("a", podsQueue) // something has happened
+	q.add("a", podsQueue) // there was a change
 	if it, _ = q.next(now); it == nil || it.failures != 0 {
 		t.Fatal("what happened was not looked at")
 	}
-	q.add("a", podsQueue) // while it is in work
+	q.add("a", podsQueue) // while it is worked on
 	q.finished(it, now, done, true)
 	if it, _ = q.next(now); it == nil {
 		t.Fatal("what happened meanwhile was not looked at")
@@ -80,12 +80,12 @@ func TestQueueDelays(t *testing.T) {
 	}
 }
 
-// At random: nothing is lost, and nothing is in work twice.
+// Random calls: no object is lost, and none is worked on twice at once.
 func TestQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	q, now := newQueue(), time.Unix(0, 0)
-	wanted, work := map[types.UID]bool{}, map[types.UID]*item{} // wanted since it was last begun
+	wanted, work := map[types.UID]bool{}, map[types.UID]*item{} // wanted: added since the last start of its work
 	step := func(adding bool) {
 		switch n := rnd.IntN(3); {
 		case n == 0 && adding:

@@ -78,7 +78,7 @@ type house struct {
 	invalid []garbage.Invalid
 }
 
-// lasting is a backend that outlives the servers on it.
+// lasting is a backend that outlives its servers.
 type lasting struct{ storage.Backend }
 
 func (lasting) Close() error { return nil }
@@ -94,7 +94,7 @@ func newHouse(t *testing.T, backend storage.Backend, groups ...server.Group) *ho
 	return h
 }
 
-// collect begins to collect.
+// collect starts a collector.
 func (h *house) collect(install func(server.Extension) error) {
 	h.t.Helper()
 	t := h.t
@@ -129,7 +129,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// objects returns those of a kind, by its resource.
+// objects returns the objects of a resource.
 func (h *house) objects(resource string) *catalogue.Objects {
 	h.t.Helper()
 	for _, k := range h.host.Catalogue().Kinds() {
@@ -180,7 +180,7 @@ func (h *house) delete(resource, namespace, name string, policy metav1.DeletionP
 	check(h.t, h.objects(resource).Delete(h.t.Context(), namespace, name, &metav1.DeleteOptions{PropagationPolicy: &policy}))
 }
 
-// get returns an object; nil when it is gone.
+// get returns an object, or nil if it is gone.
 func (h *house) get(resource, namespace, name string) *metav1.PartialObjectMetadata {
 	h.t.Helper()
 	m, err := h.objects(resource).Get(h.t.Context(), namespace, name)
@@ -191,7 +191,7 @@ func (h *house) get(resource, namespace, name string) *metav1.PartialObjectMetad
 	return m
 }
 
-// eventually waits until something is so.
+// eventually waits until is returns true.
 func (h *house) eventually(what string, is func() bool) {
 	h.t.Helper()
 	for range 3000 {
@@ -208,7 +208,8 @@ func (h *house) gone(resource, namespace, name string) {
 	h.eventually(fmt.Sprintf("%s %s/%s gone", resource, namespace, name), func() bool { return h.get(resource, namespace, name) == nil })
 }
 
-// settled waits until the collector has looked at everything that was written before: a dependent made after that has gone.
+// settled waits until the collector has examined everything that was written before: it waits for the deletion of a new
+// dependent.
 func (h *house) settled() {
 	h.t.Helper()
 	nobody := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "nobody", UID: "nobody"}}
@@ -230,11 +231,11 @@ func TestBackground(t *testing.T) {
 	h.delete("nodes", "", "n", metav1.DeletePropagationBackground)
 	h.gone("sets", "default", "s")
 	h.gone("pods", "default", "p")
-	h.pod("default", "late", nil, ref("v1beta1", "Set", set, true)) // when its owner is long gone
+	h.pod("default", "late", nil, ref("v1beta1", "Set", set, true)) // its owner is long gone
 	h.gone("pods", "default", "late")
 	again := h.set("default", "s")
 	h.pod("default", "mine", nil, ref("v1", "Set", again, true))
-	h.pod("default", "theirs", nil, ref("v1", "Set", set, true)) // the owner has that name, and another uid
+	h.pod("default", "theirs", nil, ref("v1", "Set", set, true)) // another owner has the name, with another uid
 	h.gone("pods", "default", "theirs")
 	h.settled()
 	if h.get("pods", "default", "free") == nil || h.get("pods", "default", "mine") == nil {
@@ -291,7 +292,7 @@ func TestForegroundOfCircles(t *testing.T) {
 				}))
 			}
 			h.delete("sets", "default", sets[0].Name, metav1.DeletePropagationForeground)
-			if both > 0 { // the user asks it of all of them
+			if both > 0 { // the user requests it for all of them
 				for _, s := range sets[1:] {
 					policy := metav1.DeletePropagationForeground
 					err := h.objects("sets").Delete(t.Context(), "default", s.Name, &metav1.DeleteOptions{PropagationPolicy: &policy})
@@ -307,15 +308,15 @@ func TestForegroundOfCircles(t *testing.T) {
 	}
 }
 
-// Dependents are kept that were made a moment before their owner was deleted with the policy Orphan, when the collector
-// may not have seen them yet.
+// Dependents that were created just before their owner was deleted with the policy Orphan are kept. The collector may not have
+// received them yet.
 func TestOrphanKeepsTheLatest(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, kinds())
 	for i := range 30 {
 		owner, name := h.set("default", fmt.Sprintf("s%d", i)), fmt.Sprintf("p%d", i)
 		h.pod("default", name, nil, ref("v1", "Set", owner, true))
-		h.node(name) // and a moment later
+		h.node(name) // just before the deletion
 		h.delete("sets", "default", owner.Name, metav1.DeletePropagationOrphan)
 	}
 	for i := range 30 {
@@ -363,7 +364,7 @@ func TestReferencesThatCannotHold(t *testing.T) {
 		refs := h.get("pods", "here", "half").OwnerReferences
 		return len(refs) == 1 && refs[0].UID == here.UID
 	})
-	h.delete("sets", "here", "s", metav1.DeletePropagationForeground) // which the node does not hold up
+	h.delete("sets", "here", "s", metav1.DeletePropagationForeground) // does not wait for the node
 	h.gone("sets", "here", "s")
 	h.gone("pods", "here", "half")
 	h.settled()
@@ -379,7 +380,7 @@ func TestReferencesThatCannotHold(t *testing.T) {
 			t.Errorf("told of %+v", i)
 		}
 	}
-	if told["across"] != 1 || told["up"] != 1 || len(told) > 3 { // half, too, if the owner was seen before
+	if told["across"] != 1 || told["up"] != 1 || len(told) > 3 { // half is optional: it is reported if the owner was seen before
 		t.Errorf("told of %v", told)
 	}
 }
@@ -411,7 +412,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	h.gone("pods", "default", "q")
 }
 
-// broken is a kind that fails whatever it is asked.
+// broken is a kind that fails for every request.
 type broken struct{}
 
 var errBroken = errors.New("broken")
@@ -459,7 +460,7 @@ func TestBrokenKindStopsNoOther(t *testing.T) {
 	})
 }
 
-// Two servers on one storage collect at once, under random load.
+// Two servers on one storage run collectors at once, under random load.
 func TestTwoCollectorsDoNoHarm(t *testing.T) {
 	t.Parallel()
 	backend := memory.New(memory.Options{})
@@ -483,7 +484,7 @@ func TestTwoCollectorsDoNoHarm(t *testing.T) {
 				if err := sets.Delete(t.Context(), "default", name, &metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 					t.Error(err)
 				}
-				_ = pods.Change(t.Context(), "default", name+"-shared", func(m metav1.Object) error { // something else changes all the time
+				_ = pods.Change(t.Context(), "default", name+"-shared", func(m metav1.Object) error { // another field changes all the time
 					m.SetLabels(map[string]string{"round": name})
 					return nil
 				})

@@ -27,7 +27,7 @@ type findings struct {
 
 func (f *findings) failed() error { return errors.Join(f.errs...) }
 
-// dependentsOf lists the dependents of an object, as they are at some moment after the call began.
+// dependentsOf lists the dependents of an object at some moment after the call began.
 func (w *worker) dependentsOf(ctx context.Context, t task) (*findings, error) {
 	w.mu.Lock()
 	k := w.graph.kinds[t.kind]
@@ -38,7 +38,7 @@ func (w *worker) dependentsOf(ctx context.Context, t task) (*findings, error) {
 	return w.sweeps.join(ctx, sweptOwner{task: t, info: k.kindInfo})
 }
 
-// begin counts a sweep, and returns the kinds that may have dependents.
+// begin starts a sweep and returns the kinds that may have dependents, and the number of the sweep.
 func (w *worker) begin() (kinds []sweptKind, number int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,31 +63,31 @@ type sweptOwner struct {
 	info kindInfo
 }
 
-// sweeper lists kinds for many owners at once: who comes while a sweep is under way waits for the next one, together with
-// all others who do. It needs no goroutine of its own, since one of those who wait does the work.
+// sweeper lists kinds for many owners at once. Callers that come during a sweep share the next one. It needs no goroutine of its
+// own: one of the waiting callers runs the sweep.
 type sweeper struct {
 	begin  func() (kinds []sweptKind, number int64)
-	atOnce int           // lists
+	atOnce int           // maximum number of concurrent lists
 	turn   chan struct{} // holds a value while a sweep is under way
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	next *sweep
-	last *sweep // the last one that has ended well; nil when nobody needs it
+	last *sweep // the last successful sweep; nil after forget
 }
 
-// sweep is one walk over all kinds, for the owners that have joined before it began.
+// sweep is one pass over all kinds, for the owners that joined before it began.
 type sweep struct {
 	owners map[types.UID]sweptOwner
-	done   chan struct{} // closed when what follows is there
+	done   chan struct{} // closed when the fields below are set
 	found  map[types.UID]*findings
 	err    error
 
 	number int64
-	listed []string           // the namespaces; "" is all objects
-	named  map[types.UID]bool // every owner that an object refers to
+	listed []string           // the listed namespaces; "" means all objects
+	named  map[types.UID]bool // all owners that any object refers to
 }
 
-// join returns what the next sweep finds for an owner.
+// join returns what the next sweep finds for an owner. It may run that sweep.
 func (s *sweeper) join(ctx context.Context, owner sweptOwner) (*findings, error) {
 	s.mu.Lock()
 	if s.next == nil {
@@ -105,7 +105,7 @@ func (s *sweeper) join(ctx context.Context, owner sweptOwner) (*findings, error)
 	}
 	defer func() { <-s.turn }()
 	s.mu.Lock()
-	if s.next != mine { // somebody else did it just now
+	if s.next != mine { // another caller has run it
 		s.mu.Unlock()
 		<-mine.done
 		return mine.found[owner.uid], mine.err
@@ -124,8 +124,8 @@ func (s *sweeper) join(ctx context.Context, owner sweptOwner) (*findings, error)
 	return mine.found[owner.uid], mine.err
 }
 
-// owns says whether an object had dependents at some moment after the sweep with a number was begun. A kind that cannot be
-// listed is believed to have none.
+// owns reports whether an object had dependents at some moment after the sweep with number after began. A kind that cannot be
+// listed counts as having none.
 func (s *sweeper) owns(ctx context.Context, t sweptOwner, after int64) (bool, error) {
 	s.mu.Lock()
 	last := s.last
@@ -137,22 +137,22 @@ func (s *sweeper) owns(ctx context.Context, t sweptOwner, after int64) (bool, er
 	return err == nil && len(found.dependents) > 0, err
 }
 
-// forget drops what the last sweep has found.
+// forget drops the results of the last sweep.
 func (s *sweeper) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil
 }
 
-// covers says whether the objects of a namespace, or all with "", were listed.
+// covers reports whether the objects of a namespace were listed; "" means all objects.
 func (s *sweep) covers(namespace string) bool {
 	return slices.Contains(s.listed, "") || namespace != "" && slices.Contains(s.listed, namespace)
 }
 
-// manyNamespaces is how many are listed one by one; of more all objects are.
+// manyNamespaces is the maximum number of namespaces that are listed one by one. For more of them, all objects are listed.
 const manyNamespaces = 8
 
-// namespaces returns what has to be listed: some namespaces, or "" for all objects.
+// namespaces returns the namespaces to list, or "" for all objects.
 func (s *sweep) namespaces() []string {
 	seen := map[string]bool{}
 	var out []string
@@ -200,7 +200,7 @@ func (s *sweep) run(ctx context.Context, kinds []sweptKind, atOnce int) {
 		}
 		for j := range items {
 			m := &items[j].ObjectMeta
-			if m.UID == "" { // of a Storage that gives none: the graph never has such an object
+			if m.UID == "" { // a Storage that gives no uids: such objects are never in the graph
 				continue
 			}
 			for r := range m.OwnerReferences {
@@ -222,7 +222,7 @@ func (s *sweep) run(ctx context.Context, kinds []sweptKind, atOnce int) {
 	s.err = ctx.Err()
 }
 
-// failed tells the owners that have to do with a namespace of an error.
+// failed adds an error to the findings of all owners that the list of a namespace concerns.
 func (s *sweep) failed(namespace string, err error) {
 	for uid, o := range s.owners {
 		if namespace == "" || o.namespace == namespace {
@@ -231,7 +231,7 @@ func (s *sweep) failed(namespace string, err error) {
 	}
 }
 
-// is says whether the owner is what a reference from a namespace says.
+// is reports whether a reference from a namespace names this owner.
 func (o *sweptOwner) is(said claim, namespace string) bool {
 	return o.name == said.name && o.info.is(said.gvk) && (!o.info.namespaced || o.namespace == namespace)
 }

@@ -61,7 +61,7 @@ func TestSweepsAreShared(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if n := sweeps.Load(); n != 2 { // the first one's, and that of all who came meanwhile
+		if n := sweeps.Load(); n != 2 { // that of the first caller, and one for all others
 			t.Errorf("%d sweeps", n)
 		}
 		for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestSweepsAreShared(t *testing.T) {
 			owns  bool
 			total int64
 		}{
-			{0, 1, true, 2}, {owners - 1, 1, false, 2}, // the last sweep is late enough
+			{0, 1, true, 2}, {owners - 1, 1, false, 2}, // the last sweep is recent enough
 			{owners - 1, 2, false, 3}, {0, 2, true, 3},
 		} {
 			owns, err := s.owns(t.Context(), sweptPod(c.owner), c.after)

@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// duty is what there may be to do for an object.
+// duty is the kind of work that may be necessary for an object.
 type duty int8
 
 const (
 	nothing duty = iota
 	examine      // an owner may be absent or waiting
-	release      // it is being deleted in the foreground, and nothing is waited for
-	orphan       // its dependents have to lose their references to it
+	release      // it is being deleted in the foreground, and waits for no dependent
+	orphan       // its dependents must lose their references to it
 )
 
-// task is what there may be to do for one object. It only says where to look: whoever does it reads the object anew.
+// task is the work that may be necessary for one object. It is only a hint: the work begins with reading the object.
 type task struct {
 	do        duty
 	kind      schema.GroupResource
@@ -26,7 +26,7 @@ type task struct {
 	uid       types.UID
 }
 
-// task returns what there is to do for an object now.
+// task returns the current task for an object.
 func (g *graph) task(uid types.UID) task {
 	n := g.nodes[uid]
 	if n == nil {
@@ -43,7 +43,7 @@ func taskOf(n *node, do duty) task {
 	return task{do: do, kind: n.kind.resource, namespace: n.namespace.Value(), name: n.name, uid: n.uid}
 }
 
-// take returns the objects that have to be looked at since the last call, with the kind of each.
+// take calls yield with each object that became due since the last call, and with its kind.
 func (g *graph) take(yield func(types.UID, schema.GroupResource)) {
 	for _, uid := range g.due {
 		if n := g.nodes[uid]; n != nil && n.kind != nil {
@@ -53,7 +53,7 @@ func (g *graph) take(yield func(types.UID, schema.GroupResource)) {
 	g.due = nil
 }
 
-// waitsFor says whether the graph knows that owner waits, or would wait, for dependent.
+// waitsFor reports whether, according to the graph, a foreground deletion of owner waits for dependent.
 func (g *graph) waitsFor(owner, dependent types.UID) bool {
 	d := g.nodes[dependent]
 	if d == nil {
@@ -67,8 +67,7 @@ func (g *graph) waitsFor(owner, dependent types.UID) bool {
 	return false
 }
 
-// dependents returns the dependents of an object, whatever else their references say, as tasks that have to be looked
-// at.
+// dependents returns tasks to examine all dependents of an object, whatever else their references say.
 func (g *graph) dependents(uid types.UID) []task {
 	n := g.nodes[uid]
 	if n == nil {
@@ -81,7 +80,7 @@ func (g *graph) dependents(uid types.UID) []task {
 	return out
 }
 
-// observed says whether an object has been seen, and is not known to be gone.
+// observed reports whether an object was observed and is not gone.
 func (g *graph) observed(uid types.UID) bool {
 	n := g.nodes[uid]
 	return n != nil && n.state.observed()
@@ -93,7 +92,7 @@ func (g *graph) considerAll() {
 	}
 }
 
-// parallel calls f with 0 to n-1, so many at once, and returns when all calls have.
+// parallel calls f with 0 to n-1, with at most atOnce calls at once, and returns when all calls have returned.
 func parallel(n, atOnce int, f func(i int)) {
 	if atOnce == 1 {
 		for i := range n {

@@ -6,34 +6,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// standing is what a read has shown of one owner.
+// standing is the state of an owner according to a read.
 type standing int8
 
 const (
-	unknown standing = iota // nobody can say: it counts as an owner that is there
-	solid                   // it is there
-	waiting                 // it is there, and waits for its dependents to go
-	absent                  // it is not there, and will never be
+	unknown standing = iota // cannot be determined: it counts as existing
+	solid                   // it exists
+	waiting                 // it exists, and waits for the deletion of its dependents
+	absent                  // it does not exist, and never will
 )
 
-// act is what follows for a dependent.
+// act is what is done with a dependent.
 type act int8
 
 const (
-	keep   act = iota // it stays as it is
-	trim              // it stays, and loses its references to owners that are absent or waiting
+	keep   act = iota // nothing
+	trim              // it loses its references to owners that are absent or waiting
 	remove            // it is deleted
 )
 
-// verdict is an act, and how it is done.
+// verdict is an act with its details.
 type verdict struct {
 	act    act
-	policy metav1.DeletionPropagation // of a deletion
-	refs   []metav1.OwnerReference    // that stay, when it is trimmed
+	policy metav1.DeletionPropagation // for remove
+	refs   []metav1.OwnerReference    // for trim: the remaining references
 }
 
-// judge says what follows for an object that is not being deleted from how its owners stand, one for each of its
-// references. owns says that it has dependents itself: then an owner that waits for it waits for them as well.
+// judge decides about an object that is not being deleted. owners has the state of each of its owners, in the order of its
+// references. owns says whether the object has dependents itself. If so, an owner that waits for it waits for these as well.
 func judge(m *metav1.ObjectMeta, owners []standing, owns bool) verdict {
 	var kept []metav1.OwnerReference
 	waits := false
@@ -47,7 +47,7 @@ func judge(m *metav1.ObjectMeta, owners []standing, owns bool) verdict {
 		}
 	}
 	switch {
-	case len(kept) == len(owners): // also when there are none
+	case len(kept) == len(owners): // also if both are 0
 		return verdict{act: keep}
 	case len(kept) > 0:
 		return verdict{act: trim, refs: kept}

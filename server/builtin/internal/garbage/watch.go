@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// How long to wait before a kind is watched again: longer each time, unless the watch has lasted.
+// These are the delays before a kind is watched again. They double each time, and start again after a watch that lasted.
 const (
 	watchFirst, watchMost = 100 * time.Millisecond, 30 * time.Second
 	watchLasted           = time.Minute
@@ -21,8 +21,8 @@ const (
 
 var errWithdrawn = errors.New("garbage: the kind is not served any more")
 
-// watch shows the graph the objects of a kind until ctx ends, or it turns out that they cannot be watched. k may only be
-// given to the graph.
+// watch passes the events of a kind to the graph until ctx ends, or until it turns out that the kind cannot be watched. k may
+// only be passed to the graph.
 func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource) {
 	panics := panicsOf(r.log, resource)
 	pauses := doubling(watchFirst, watchMost)
@@ -60,13 +60,13 @@ func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource)
 	}
 }
 
-// panicsOf makes errors of the panics of one kind.
+// panicsOf turns panics of calls of one kind into errors.
 func panicsOf(log *zap.Logger, resource schema.GroupResource) *background.Panics {
 	return background.NewPanics(log.With(zap.String("resource", resource.String())), "garbage collector: a call panicked")
 }
 
-// show shows the graph all objects of a kind and then their changes, until something fails. synced says that it was shown
-// all of them.
+// show passes all objects of a kind and then their changes to the graph, until an error. synced reports whether it has passed all
+// objects.
 func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource, p *background.Panics) (synced bool, err error) {
 	r.watchedMu.Lock()
 	objects := r.watched[resource]
@@ -107,8 +107,8 @@ func nextEvents(ctx context.Context, w *catalogue.Watch, p *background.Panics) (
 	return w.Next(ctx)
 }
 
-// see shows the graph one event. synced says whether there was a bookmark since begin; whether there is one now is
-// returned.
+// see passes one event to the graph. synced says whether there was a bookmark since begin. The result says the same after this
+// event.
 func (g *graph) see(k *kind, e *catalogue.Event, synced bool) bool {
 	switch e.Type {
 	case watch.Added, watch.Modified:
@@ -124,7 +124,7 @@ func (g *graph) see(k *kind, e *catalogue.Event, synced bool) bool {
 	return synced
 }
 
-// serve takes kinds for those that are served from now on, and watches them.
+// serve replaces the served kinds, and starts and stops their watches.
 func (r *run) serve(ctx context.Context, served []catalogue.Kind) {
 	infos := make([]kindInfo, 0, len(served))
 	r.watchedMu.Lock()
@@ -165,7 +165,7 @@ func (r *run) serve(ctx context.Context, served []catalogue.Kind) {
 	}
 }
 
-// follow keeps up with what is served.
+// follow calls serve with the served kinds whenever they change.
 func (r *run) follow(ctx context.Context, c Catalogue) {
 	for ctx.Err() == nil {
 		changed := c.Changed()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// do does what there is to do for one object. attempt counts the failures before, in a row.
+// do does the current task of one object. attempt is the number of failures before, in a row.
 func (w *worker) do(ctx context.Context, uid types.UID, attempt int) (result, error) {
 	w.mu.Lock()
 	t := w.graph.task(uid)
@@ -37,7 +37,7 @@ func (w *worker) do(ctx context.Context, uid types.UID, attempt int) (result, er
 	return res, nil
 }
 
-// examine looks at an object of which the graph says that an owner may be absent or waiting.
+// examine examines an object that may have an absent or waiting owner.
 func (w *worker) examine(ctx context.Context, t task, of objects) (result, error) {
 	var (
 		judged []metav1.OwnerReference // those of owners
@@ -49,8 +49,8 @@ func (w *worker) examine(ctx context.Context, t task, of objects) (result, error
 		if err != nil || m == nil || m.DeletionTimestamp != nil {
 			return done, err
 		}
-		// What an owner was judged to be stays so, but for one that was there: while only other things change there is
-		// no need to read owners that are absent again.
+		// The states of the owners remain valid between attempts, except for owners that existed. So owners that are absent need
+		// not be read again if only other parts of the object change.
 		if owners == nil || !equalRefs(judged, m.OwnerReferences) || slices.Contains(owners, solid) {
 			if owners, res, err = w.standings(ctx, t, m.OwnerReferences); err != nil {
 				return done, err

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objects are those of one kind; a *catalogue.Objects.
+// objects accesses the objects of one kind. *catalogue.Objects implements it.
 type objects interface {
 	Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error)
 	List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error)
@@ -26,14 +26,14 @@ type objects interface {
 
 var _ objects = (*catalogue.Objects)(nil)
 
-// How long one call may take. What hangs for longer is an error of its kind, and tried again.
+// callTimeout and listTimeout bound one call. A call that hangs longer is an error and is tried again.
 const (
 	callTimeout = 30 * time.Second
 	listTimeout = time.Minute
 )
 
-// bounded bounds every call, and makes an error of a panic of the program's: its strategies, plug-ins and storages are
-// called here as they are for a request, which would be answered with 500.
+// bounded bounds every call and turns a panic into an error. The calls reach strategies, plug-ins and storages of the program, as
+// a request does. For a request a panic would be answered with 500.
 type bounded struct {
 	objects
 	panics *background.Panics
@@ -67,17 +67,17 @@ func (b bounded) Delete(ctx context.Context, namespace, name string, opts *metav
 	return b.objects.Delete(ctx, namespace, name, opts)
 }
 
-// worker does what the graph says. All methods may be called concurrently, though for one object by one at a time.
+// worker does the tasks of the graph. All methods may be called concurrently, but only once at a time for one object.
 type worker struct {
 	log    *zap.Logger
 	hooks  Hooks
 	sweeps *sweeper
-	atOnce int // calls of one task
+	atOnce int // maximum number of concurrent calls of one task
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	graph   *graph
-	objects map[schema.GroupResource]objects // of the kinds of the graph
-	invalid int                              // references told of
+	objects map[schema.GroupResource]objects // by the kinds of the graph
+	invalid int                              // number of reported invalid references
 }
 
 func newWorker(log *zap.Logger, hooks Hooks, atOnce int) *worker {
@@ -86,18 +86,18 @@ func newWorker(log *zap.Logger, hooks Hooks, atOnce int) *worker {
 	return w
 }
 
-// result says whether an object has to be looked at again, though nothing is seen to happen.
+// result says whether an object must be examined again although no change was observed.
 type result int8
 
 const (
 	done  result = iota
-	again        // in a while: it hangs on what cannot be seen
+	again        // after a delay: it depends on something that cannot be observed
 )
 
-// errMoved says that an object is not what was read; what was decided does not hold any more.
+// errMoved is returned if an object is no longer as it was read, so that the decision is not valid any more.
 var errMoved = errors.New("garbage: the object has changed")
 
-// where names the object of a task for a human.
+// where returns the namespace and name of the object of a task for messages.
 func (t *task) where() string {
 	if t.namespace == "" {
 		return t.name
@@ -105,7 +105,7 @@ func (t *task) where() string {
 	return t.namespace + "/" + t.name
 }
 
-// read returns the object of a task as it is now; nil when it is gone, or cannot be read at all.
+// read returns the current object of a task. It returns nil if the object is gone or cannot be read at all.
 func (t *task) read(ctx context.Context, of objects) (*metav1.PartialObjectMetadata, error) {
 	m, err := of.Get(ctx, t.namespace, t.name)
 	switch {
@@ -119,8 +119,8 @@ func (t *task) read(ctx context.Context, of objects) (*metav1.PartialObjectMetad
 	return m, nil
 }
 
-// still says whether the object of a task is there, and its state such as in says. What cannot be read is believed to be as
-// the graph has it.
+// still reports whether the object of a task exists and in returns true for its state. If the kind cannot be read at all, the
+// result is true: the graph decides.
 func (t *task) still(ctx context.Context, of objects, in func(state) bool) (bool, error) {
 	m, err := of.Get(ctx, t.namespace, t.name)
 	switch {
@@ -134,11 +134,11 @@ func (t *task) still(ctx context.Context, of objects, in func(state) bool) (bool
 	return m.UID == t.uid && in(stateOf(&m.ObjectMeta)), nil
 }
 
-// examineAttempts is how often an object that changes all the time is read before others have their turn.
+// examineAttempts is how often an object that changes all the time is read before other objects are examined.
 const examineAttempts = 5
 
-// trim leaves an object only the references refs, some of those that were read, if it has these: with all their fields, or
-// a change of one by somebody else would be undone.
+// trim removes references from an object, so that refs, a part of the references in read, are left. It fails if the references,
+// with all their fields, are not those in read. Otherwise it would undo a concurrent change.
 func (t *task) trim(ctx context.Context, of objects, read, refs []metav1.OwnerReference) error {
 	return of.Change(ctx, t.namespace, t.name, func(m metav1.Object) error {
 		if m.GetUID() != t.uid || !equality.Semantic.DeepEqual(m.GetOwnerReferences(), read) {
@@ -149,7 +149,7 @@ func (t *task) trim(ctx context.Context, of objects, read, refs []metav1.OwnerRe
 	})
 }
 
-// remove deletes an object, if it is what was read.
+// remove deletes an object if it is still as it was read.
 func (t *task) remove(ctx context.Context, of objects, resourceVersion string, policy metav1.DeletionPropagation) error {
 	p := metav1.Preconditions{UID: &t.uid}
 	if resourceVersion != "" {
@@ -158,7 +158,7 @@ func (t *task) remove(ctx context.Context, of objects, resourceVersion string, p
 	return of.Delete(ctx, t.namespace, t.name, &metav1.DeleteOptions{Preconditions: &p, PropagationPolicy: &policy})
 }
 
-// equalRefs says whether references are the same, whoever controls.
+// equalRefs reports whether references are the same, apart from controller.
 func equalRefs(a, b []metav1.OwnerReference) bool {
 	return slices.EqualFunc(a, b, func(a, b metav1.OwnerReference) bool {
 		return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && blocks(&a) == blocks(&b)

@@ -19,7 +19,7 @@ func podRef(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: group + "/v1", Kind: "Pod", Name: name, UID: types.UID(name)}
 }
 
-// one is a kind with one object, into which somebody writes before each change.
+// one is a kind with one object. Another writer writes to it before each change.
 type one struct {
 	objects
 	m     metav1.PartialObjectMetadata
@@ -42,7 +42,7 @@ func (o *one) Change(_ context.Context, _, _ string, change func(m metav1.Object
 	return change(&o.m)
 }
 
-// Who makes an owner the controller while another reference is removed has not done so in vain.
+// If a client makes an owner the controller while another reference is removed, this change is kept.
 func TestTrimUndoesNoOtherWrite(t *testing.T) {
 	t.Parallel()
 	read := []metav1.OwnerReference{podRef("gone"), podRef("there")}
@@ -62,7 +62,8 @@ func TestTrimUndoesNoOtherWrite(t *testing.T) {
 	}
 }
 
-// An object of which other references change is not told of again, nor where its owner is.
+// An invalid reference is not reported again if other references of the object change. The report does not name the owner's
+// namespace.
 func TestInvalidReferencesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	var told []Invalid
@@ -85,7 +86,7 @@ func TestInvalidReferencesAreToldOnce(t *testing.T) {
 	}
 }
 
-// What a Storage shows without a uid is no dependent: nobody would ever see it come or go.
+// An object without a uid in a list of a Storage is ignored, because no event could identify it.
 func TestSweepsSkipWhatHasNoUID(t *testing.T) {
 	t.Parallel()
 	of := &one{}
@@ -102,7 +103,7 @@ func TestSweepsSkipWhatHasNoUID(t *testing.T) {
 	}
 }
 
-// A kind that could not be watched gets another chance when what is served changes.
+// A kind that could not be watched is watched again when the served kinds change.
 func TestUnwatchableKindsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	g := newGraph()

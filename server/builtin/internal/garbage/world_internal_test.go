@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// world is a model of what a collector sees of a server: objects with the rules of deletion, of several kinds, and a log of
-// changes for each kind, which a collector reads as late as chance has it. Everything the collector does is checked against
-// what is true at that moment. Nothing is concurrent: chance decides what comes between two calls.
+// world is a model of a server as a collector sees it: objects of several kinds with the rules of deletion, and a log of changes
+// for each kind, which a collector reads with random delays. Every action of the collector is checked against the state at that
+// moment. Nothing is concurrent: random events happen between two calls.
 type world struct {
 	t        *testing.T
 	rnd      *rand.Rand
@@ -28,18 +28,19 @@ type world struct {
 	drivers  []*driver
 	revision int
 	uids     int
-	calm     bool // no faults, and nothing comes between
+	calm     bool // no faults, and no events between calls
 	depth    int
-	sweeps   int // under way
+	sweeps   int // in progress
 	dead     []metav1.OwnerReference
-	// pairs are dependents and owners at the moment the owner was deleted with a policy: what is promised to them.
+	// orphaned and waited are the dependents and owners at the moment when the owner was deleted with a policy that protects the
+	// dependent or waits for it.
 	orphaned, waited map[pair]bool
-	// below are all dependents that there were when an owner, the key, began to wait.
+	// below has all pairs that existed when an owner, the key, began to wait.
 	below map[types.UID]map[pair]bool
-	// Owners that were waiting or orphaning at any time: a policy that changes meanwhile comes too late.
+	// These are owners that were waiting or orphaning at any time: a later change of the policy has no effect.
 	waiting, orphaning map[types.UID]bool
-	circles            map[pair]bool // who, at any time, waited itself for who waited for it
-	deleted, trimmed   int           // by a collector
+	circles            map[pair]bool // pairs that waited for each other at any time
+	deleted, trimmed   int           // number of changes by a collector
 	released           int
 }
 
@@ -93,7 +94,7 @@ func (w *world) chance(percent int) bool { return w.rnd.IntN(100) < percent }
 
 func pick[T any](w *world, from []T) T { return from[w.rnd.IntN(len(from))] }
 
-// all returns every object of kinds that are served, in an order that depends on nothing.
+// all returns every object of the served kinds, in a deterministic order.
 func (w *world) all() (objects []*metav1.PartialObjectMetadata, kinds []*worldKind) {
 	for _, k := range w.kinds {
 		for _, name := range slices.Sorted(maps.Keys(k.items)) {
@@ -144,7 +145,7 @@ func (k *worldKind) fault() error {
 	return nil
 }
 
-// Get implements objects, as do the others.
+// Get implements objects, like the other methods.
 func (k *worldKind) Get(_ context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	k.w.meanwhile()
 	if k.unreadable {
@@ -161,7 +162,7 @@ func (k *worldKind) Get(_ context.Context, namespace, name string) (*metav1.Part
 }
 
 func (k *worldKind) List(_ context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	k.w.sweeps++ // whoever joins a sweep waits for it, which nobody can here
+	k.w.sweeps++ // a caller that joined a sweep would wait for it forever here
 	k.w.meanwhile()
 	k.w.sweeps--
 	if k.broken && !k.w.calm {
@@ -226,7 +227,7 @@ func (k *worldKind) delete(m *metav1.PartialObjectMetadata, policy metav1.Deleti
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
 	})
 	switch {
-	case k.unwatchable: // it has rules of its own
+	case k.unwatchable: // the kind has rules of its own
 	case policy == metav1.DeletePropagationForeground:
 		m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
 	case policy == metav1.DeletePropagationOrphan:

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// promise notes what is promised to the dependents of an object that is deleted.
+// promise records the guarantees for the dependents of an object that is deleted.
 func (w *world) promise(k *worldKind, owner *metav1.PartialObjectMetadata, policy metav1.DeletionPropagation) {
 	maps.DeleteFunc(w.orphaned, func(p pair, _ bool) bool { return p.owner == owner.UID })
 	maps.DeleteFunc(w.waited, func(p pair, _ bool) bool { return p.owner == owner.UID })
@@ -40,7 +40,7 @@ func (w *world) promise(k *worldKind, owner *metav1.PartialObjectMetadata, polic
 	}
 }
 
-// noteDependents notes all dependents there are, for an owner that begins to wait.
+// noteDependents records all current dependents for an owner that begins to wait.
 func (w *world) noteDependents(owner types.UID) {
 	w.below[owner] = map[pair]bool{}
 	objects, kinds := w.all()
@@ -54,12 +54,13 @@ func (w *world) noteDependents(owner types.UID) {
 	}
 }
 
-// valid says whether a reference of m is to owner as it is.
+// valid reports whether a reference of m is right about owner.
 func (w *world) valid(k *worldKind, owner, m *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) bool {
 	return ref.UID == owner.UID && ref.Name == owner.Name && slices.Contains(k.known, claimOf(ref).gvk) && (!k.namespaced || owner.Namespace == m.Namespace)
 }
 
-// truth says how an owner stands really. Of a version that is not served, either answer is right when it is gone.
+// truth returns the real state of an owner. If the version in the reference is not served and the owner is gone, either answer is
+// right.
 func (w *world) truth(m *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) standing {
 	said := claimOf(ref)
 	for _, k := range w.kinds {
@@ -80,7 +81,7 @@ func (w *world) truth(m *metav1.PartialObjectMetadata, ref *metav1.OwnerReferenc
 		switch {
 		case owner == nil || owner.UID != ref.UID:
 			return absent
-		case w.waiting[ref.UID]: // the policy may be another now, which is too late
+		case w.waiting[ref.UID]: // a later change of the policy has no effect
 			return waiting
 		}
 		return solid
@@ -135,7 +136,7 @@ func (w *world) checkChange(k *worldKind, old, m *metav1.PartialObjectMetadata) 
 		for _, below := range w.below {
 			delete(below, pair{m.UID, ref.UID})
 		}
-		delete(w.orphaned, pair{m.UID, ref.UID}) // it is kept; who refers to the owner again is on his own
+		delete(w.orphaned, pair{m.UID, ref.UID}) // it is kept; a new reference to the owner is not protected
 		if w.orphaning[ref.UID] {
 			orphans = true
 			continue
@@ -145,7 +146,7 @@ func (w *world) checkChange(k *worldKind, old, m *metav1.PartialObjectMetadata) 
 		}
 	}
 	if n := stays(old.OwnerReferences); !orphans && len(m.OwnerReferences) != len(old.OwnerReferences) && stays(m.OwnerReferences) == 0 && n == 0 {
-		// The owner it was left for may have gone since: then it has that reference still.
+		// Its other owner may be gone since. Then it still has that reference.
 		if len(m.OwnerReferences) == 0 {
 			w.t.Errorf("%s %s/%s loses all its references", k.resource, m.Namespace, m.Name)
 		}
@@ -168,7 +169,7 @@ func (w *world) checkRelease(k *worldKind, owner *metav1.PartialObjectMetadata) 
 	}
 }
 
-// noteCircles notes who waits for whom now.
+// noteCircles records which objects wait for each other now.
 func (w *world) noteCircles() {
 	for uid := range w.waiting {
 		if m := w.find(uid); m != nil {
@@ -181,7 +182,7 @@ func (w *world) noteCircles() {
 	}
 }
 
-// above collects the objects that wait for m.
+// above adds the objects that wait for m to out.
 func (w *world) above(m *metav1.PartialObjectMetadata, out map[types.UID]bool) {
 	for _, ref := range m.OwnerReferences {
 		if owner := w.find(ref.UID); owner != nil && blocks(&ref) && w.waiting[owner.UID] && !out[owner.UID] {

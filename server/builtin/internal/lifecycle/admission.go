@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gate is the admission plug-in: what may be created in a namespace, and which namespaces may not be deleted. Its methods
+// gate is the admission plug-in. It decides what may be created in a namespace and which namespaces may be deleted. Its methods
 // may be called concurrently.
 type gate struct {
 	namespaces   *registry.Registry
@@ -23,16 +23,16 @@ type gate struct {
 	suspects suspects
 }
 
-// Mutate implements admission.Mutator. It judges, and changes nothing.
+// Mutate implements admission.Mutator. It may refuse a request, and changes nothing.
 func (g *gate) Mutate(ctx context.Context, r *admission.Request) error {
 	if r.Kind.GroupKind() == namespaceKind {
 		return g.judgeDelete(r)
 	}
-	// Of what is in a namespace only its creation concerns the namespace; an access review tells nothing about it.
+	// Only creates depend on the state of the namespace. Access reviews are exempt: their answer must not reveal it.
 	if r.Operation != admission.Create || r.Namespace == "" || r.Resource.GroupResource() == accessReviews {
 		return nil
 	}
-	// The create is counted before the namespace is looked at: a deletion that has not been seen here waits for it.
+	// The create is counted before the namespace is read: a deletion that this read does not see waits for the create.
 	g.creates.begin(ctx, r.Namespace)
 	if g.knowsActive(ctx, r.Namespace) {
 		return nil
@@ -49,7 +49,7 @@ func (g *gate) Mutate(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// judgeDelete refuses the deletion of a namespace that must stay, and remembers that of another.
+// judgeDelete refuses the deletion of a namespace that must not be deleted, and records that of another one.
 func (g *gate) judgeDelete(r *admission.Request) error {
 	if r.Operation != admission.Delete {
 		return nil
@@ -61,7 +61,7 @@ func (g *gate) judgeDelete(r *admission.Request) error {
 	return nil
 }
 
-// knowsActive reports whether the namespace is active beyond doubt by what is in memory.
+// knowsActive reports whether the cache proves that the namespace is active.
 func (g *gate) knowsActive(ctx context.Context, name string) bool {
 	if g.suspects.has(name) {
 		return false
@@ -75,7 +75,7 @@ func terminating(rec storage.Record) bool {
 	return rec.Body.Field("status.phase") == string(corev1.NamespaceTerminating)
 }
 
-// terminatingError is kube-apiserver's, by whose cause clients know it.
+// terminatingError returns the error of kube-apiserver. Clients recognize it by its cause.
 func terminatingError(r *admission.Request) error {
 	name := r.Name
 	if m, ok := r.Object().(metav1.Object); ok && name == "" {

@@ -35,7 +35,7 @@ func revisionOf(t *testing.T, m metav1.Object) int64 {
 	return n
 }
 
-// refuseDeletes refuses to delete ConfigMaps while on is set.
+// refuseDeletes refuses deletions of ConfigMaps while on is set.
 func refuseDeletes(on *atomic.Bool) admission.Chain {
 	return admission.Chain{{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 		if r.Operation == admission.Delete && r.Kind.Kind == "ConfigMap" && on.Load() {
@@ -53,7 +53,7 @@ func (s *notes) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOpt
 	return obj, nil
 }
 
-// What is let in depends on the namespace, whatever makes the object, and on nothing else.
+// Admission of a create depends only on the namespace, whatever request creates the object.
 func TestWhatIsLetIn(t *testing.T) {
 	t.Parallel()
 	stamps := &notes{}
@@ -93,7 +93,7 @@ func TestWhatIsLetIn(t *testing.T) {
 		}
 		n.must(201, c.method, fmt.Sprintf(c.path, "there"), c.body)
 	}
-	if made := stamps.made.Load(); made != 5 { // in the namespace that is there, and the reviews
+	if made := stamps.made.Load(); made != 5 { // those in the existing namespace, and the reviews
 		t.Errorf("%d were made", made)
 	}
 	n.must(201, "POST", "/apis/stamps.example.com/v1/worlds", `{"metadata":{"name":"w"}}`)
@@ -112,7 +112,7 @@ type (
 func TestMissingNamespacesMayBeAllowed(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	b.lag = 100 * time.Millisecond // what is created soon after the namespace is gone is there when this is seen
+	b.lag = 100 * time.Millisecond // objects created just after the end of the namespace exist when that is observed
 	n := start(t, b, lifecycle.Options{AllowMissingNamespaces: true})
 	n.must(201, "POST", "/api/v1/namespaces/missing/configmaps", `{"metadata":{"name":"x"}}`)
 	n.makeNamespace("a")
@@ -137,7 +137,7 @@ func TestNoAdmission(t *testing.T) {
 	n.wait("what was in it is gone", func() bool { return len(n.content("a")) == 0 })
 }
 
-// A create in a namespace that is known to be active costs no read of the storage.
+// A create in a namespace that is active according to the cache does not read the storage.
 func TestCreatesAreCheap(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -167,8 +167,8 @@ func TestCreatesAreCheap(t *testing.T) {
 	}
 }
 
-// However far behind its cache is, a server knows that it was asked to delete a namespace, and finds one that another
-// server has made or marked.
+// Even if its cache is far behind, a server knows that it received a DELETE for a namespace, and finds namespaces that another
+// server has created or marked.
 func TestTheCacheIsNotTrustedToRefuse(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -177,7 +177,7 @@ func TestTheCacheIsNotTrustedToRefuse(t *testing.T) {
 	n.makeNamespace("c")
 	b.lag = 2 * time.Second
 	late := start(t, b, lifecycle.Options{})
-	late.must(201, "POST", "/api/v1/namespaces/a/configmaps", `{"metadata":{"name":"w"}}`) // the cache is in use
+	late.must(201, "POST", "/api/v1/namespaces/a/configmaps", `{"metadata":{"name":"w"}}`) // uses the cache
 	n.makeNamespace("b")
 	late.must(200, "DELETE", "/api/v1/namespaces/a", "")
 	late.must(403, "POST", "/api/v1/namespaces/a/configmaps", `{"metadata":{"name":"x"}}`)
@@ -186,7 +186,7 @@ func TestTheCacheIsNotTrustedToRefuse(t *testing.T) {
 	late.must(201, "POST", "/api/v1/namespaces/c/configmaps", `{"metadata":{"name":"y"}}`)
 }
 
-// The plug-in is asked before those of the program.
+// The plug-in is called before those of the program.
 func TestMissingNamespacesAreToldFirst(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

@@ -12,18 +12,18 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// left is what a pass over the content of a namespace found that is there yet.
+// left is the content of a namespace that one pass found.
 type left struct {
-	kinds      map[schema.GroupResource]int // how many objects
-	finalizers map[string]int               // how many objects have it
+	kinds      map[schema.GroupResource]int // number of objects of each kind that are left
+	finalizers map[string]int               // number of objects with each finalizer
 	failures   []error
-	seen       bool // objects were found, though they may be gone now
+	seen       bool // objects were found, which may be gone now
 }
 
 // empty reports whether the pass found nothing at all.
 func (c *left) empty() bool { return !c.seen && len(c.failures) == 0 }
 
-// add counts an object that is there yet.
+// add counts an object that is left.
 func (c *left) add(resource schema.GroupResource, m metav1.Object) {
 	if c.kinds == nil {
 		c.kinds, c.finalizers = map[schema.GroupResource]int{}, map[string]int{}
@@ -34,7 +34,7 @@ func (c *left) add(resource schema.GroupResource, m metav1.Object) {
 	}
 }
 
-// objects is how many objects are there yet.
+// objects returns the number of objects that are left.
 func (c *left) objects() int {
 	n := 0
 	for _, count := range c.kinds {
@@ -43,10 +43,10 @@ func (c *left) objects() int {
 	return n
 }
 
-// conditions says of each condition of a namespace that is being deleted what it is now, but for the time. The types and
-// their meaning are those of NamespaceConditionType in
-// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/, reasons and messages those that the
-// namespace controller of Kubernetes writes. What this server serves is always known, so two of them never fail.
+// conditions returns the conditions of a namespace that is being deleted, without times. The types and their meaning are those of
+// NamespaceConditionType in https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/. The reasons and
+// messages are those of the namespace controller of Kubernetes. Two of the conditions never report a failure, because a server
+// always has the list of its kinds.
 func (c *left) conditions() []corev1.NamespaceCondition {
 	out := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceDeletionDiscoveryFailure, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
@@ -82,8 +82,8 @@ func (c *left) conditions() []corev1.NamespaceCondition {
 	return out
 }
 
-// settle gives a status the conditions, and reports whether that changed it. The time of a condition is that of the last
-// change from true to false or back.
+// settle sets the conditions in a status, and reports whether that changed it. The time of a condition is that of the last change
+// from true to false or back.
 func settle(status *corev1.NamespaceStatus, conditions []corev1.NamespaceCondition, now metav1.Time) bool {
 	changed := false
 	for _, c := range conditions {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deleteContent deletes every object in a namespace, and says what was found and what is left. Pods go before everything
-// else, which they may be using: see KEP-5080.
+// deleteContent deletes all objects in a namespace, and returns what it found and what is left. Pods are deleted first, because
+// they may use the other objects: see KEP-5080.
 func (l *Lifecycle) deleteContent(ctx context.Context, ns *corev1.Namespace) *left {
 	out := &left{}
 	for _, k := range l.contentKinds() {
@@ -35,7 +35,7 @@ func (l *Lifecycle) deleteContent(ctx context.Context, ns *corev1.Namespace) *le
 
 var pods = schema.GroupResource{Resource: "pods"}
 
-// contentKinds are the kinds of which objects may have to be deleted, pods first.
+// contentKinds returns the kinds whose objects may have to be deleted, pods first.
 func (l *Lifecycle) contentKinds() []catalogue.Kind {
 	kinds := slices.DeleteFunc(l.catalogue.Kinds(), func(k catalogue.Kind) bool {
 		return !k.Namespaced || !slices.Contains(k.Verbs, "list") || !slices.Contains(k.Verbs, "delete")
@@ -51,16 +51,17 @@ func first(k catalogue.Kind) int {
 	return 0
 }
 
-// deleteKind deletes the objects of one kind. Those that are being deleted already are left to their finalizers.
+// deleteKind deletes the objects of one kind. It leaves objects that are already being deleted to their finalizers.
 func (l *Lifecycle) deleteKind(ctx context.Context, k catalogue.Kind, ns *corev1.Namespace, out *left) (err error) {
-	defer l.panics.Caught(&err) // of a Storage of the program's
+	defer l.panics.Caught(&err) // a Storage of the program may panic
 	namespace := ns.Name
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {
 		return err
 	}
 	out.seen = true
-	// After the list: what it shows is not that of a namespace of that name which is made when this one was let go by hand.
+	// This read comes after the list. It detects that somebody removed the finalizer and that a new namespace of that name was
+	// created, which the listed objects may belong to.
 	if now, err := l.toEmpty(ctx, namespace); err != nil || now == nil || now.UID != ns.UID {
 		return err
 	}
@@ -81,7 +82,8 @@ func (l *Lifecycle) deleteKind(ctx context.Context, k catalogue.Kind, ns *corev1
 	return failed
 }
 
-// list returns the objects of a kind in a namespace. A Storage of the program's may show others as well.
+// list returns the objects of a kind in a namespace. It drops objects of other namespaces, which a Storage of the program may
+// return.
 func list(ctx context.Context, k catalogue.Kind, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -89,7 +91,7 @@ func list(ctx context.Context, k catalogue.Kind, namespace string) ([]metav1.Par
 	if apierrors.IsMethodNotSupported(err) {
 		return nil, nil
 	}
-	if err == nil { // a Storage of the program's may return what it has when the time is over
+	if err == nil { // a Storage of the program may return a partial list after a timeout
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -98,7 +100,7 @@ func list(ctx context.Context, k catalogue.Kind, namespace string) ([]metav1.Par
 	return slices.DeleteFunc(objects, func(m metav1.PartialObjectMetadata) bool { return m.Namespace != namespace }), nil
 }
 
-// deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error.
+// deleteOne deletes an object as it was listed. It is no error if the object is gone or replaced by another one.
 func deleteOne(ctx context.Context, k catalogue.Kind, namespace string, m *metav1.PartialObjectMetadata) error {
 	policy := metav1.DeletePropagationBackground
 	opts := &metav1.DeleteOptions{PropagationPolicy: &policy}
@@ -114,8 +116,8 @@ func deleteOne(ctx context.Context, k catalogue.Kind, namespace string, m *metav
 	return fmt.Errorf("delete %s %s: %w", k.Resource.GroupResource(), m.Name, err)
 }
 
-// sweep deletes what creates of this server have left in a namespace that is gone, after they have ended. If there is a
-// namespace of that name again, what is in it is that one's.
+// sweep deletes the objects that creates on this server left in a namespace that is gone, after these creates have ended. If
+// there is a new namespace of that name, its objects are kept.
 func (l *Lifecycle) sweep(ctx context.Context, namespace string) {
 	retry := background.Doubling(leastWait, mostWait)
 	for failures := 0; ; failures++ {
@@ -130,7 +132,7 @@ func (l *Lifecycle) sweep(ctx context.Context, namespace string) {
 	}
 }
 
-// sweepOnce deletes what it can: what fails holds up no other kind and object.
+// sweepOnce tries to delete all such objects. A failure does not stop the deletion of other kinds and objects.
 func (l *Lifecycle) sweepOnce(ctx context.Context, namespace string) error {
 	if err := l.gate.creates.wait(ctx, namespace); err != nil {
 		return err
@@ -156,14 +158,14 @@ func (l *Lifecycle) sweepOnce(ctx context.Context, namespace string) error {
 	return errors.Join(failed...)
 }
 
-// sweepKind does so for one kind. again says that the namespace exists again, so that nothing is to be deleted.
+// sweepKind is sweepOnce for one kind. again is true if the namespace exists again, so that nothing may be deleted.
 func (l *Lifecycle) sweepKind(ctx context.Context, k catalogue.Kind, namespace string) (again bool, err error) {
-	defer l.panics.Caught(&err) // of a Storage of the program's
+	defer l.panics.Caught(&err) // a Storage of the program may panic
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {
 		return false, err
 	}
-	// After the list: what it shows was there before a namespace that is made now.
+	// This check comes after the list: the listed objects are older than a namespace that is created now.
 	if exists, err := l.exists(ctx, namespace); exists || err != nil {
 		return exists, err
 	}
@@ -176,7 +178,7 @@ func (l *Lifecycle) sweepKind(ctx context.Context, k catalogue.Kind, namespace s
 	return false, errors.Join(failed...)
 }
 
-// exists reports whether there is a namespace of that name, past all caches.
+// exists reports whether there is a namespace of that name in the storage.
 func (l *Lifecycle) exists(ctx context.Context, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -187,8 +189,8 @@ func (l *Lifecycle) exists(ctx context.Context, namespace string) (bool, error) 
 	return err == nil, err
 }
 
-// toEmpty reads the namespace past all caches. It is nil when there is nothing to do for it: it is gone, or is not being
-// deleted, or others than this package hold it.
+// toEmpty reads the namespace from the storage. It returns nil if there is nothing to do: the namespace is gone, is not being
+// deleted, or does not have the finalizer kubernetes.
 func (l *Lifecycle) toEmpty(ctx context.Context, name string) (*corev1.Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -210,7 +212,7 @@ func (l *Lifecycle) toEmpty(ctx context.Context, name string) (*corev1.Namespace
 	return ns, nil
 }
 
-// enter waits until the content of another namespace may be worked on; leave ends that.
+// enter waits until fewer than maxPasses namespaces are being worked on; leave must be called at the end of the work.
 func (l *Lifecycle) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case l.passes <- struct{}{}:

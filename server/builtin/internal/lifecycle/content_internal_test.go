@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is left in many namespaces is not looked for in all of them at the same time.
+// The sweeps of many namespaces do not all run at the same time.
 func TestSweepsWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

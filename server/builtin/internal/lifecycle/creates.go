@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// rememberDeletes is how long the cache is not believed when it says that a namespace is active which this server was
-	// asked to delete. It is kube-apiserver's time.
+	// rememberDeletes is how long the cache is not trusted for a namespace after this server received a DELETE for it.
+	// kube-apiserver has the same time.
 	rememberDeletes = 30 * time.Second
-	// maxDeletes is how many deletes are remembered by name.
+	// maxDeletes is the maximum number of names for which deletes are remembered.
 	maxDeletes = 1024
 )
 
-// creates knows, for each namespace, the creates that were let in and have not ended. The zero creates is empty. All
-// methods may be called concurrently.
+// creates has, for each namespace, the admitted creates that have not ended. The zero creates is empty. All methods may be called
+// concurrently.
 type creates struct {
-	mu   sync.Mutex // guards open and what is in it
+	mu   sync.Mutex // guards open and its values
 	open map[string]*batches
 }
 
-// batches are the creates under way in one namespace: those before a wait began, one batch for each wait, and those since.
+// batches are the creates in flight in one namespace. Each wait closes the current batch, and later creates go into a new one.
 type batches struct {
 	waited []*batch
-	now    *batch // nil: none since the last wait
+	now    *batch // nil if there was no create since the last wait
 }
 
-// batch is creates that are waited for together; done is closed when the last has ended.
+// batch is a set of creates. done is closed when the last of them has ended.
 type batch struct {
 	count int
 	done  chan struct{}
@@ -53,7 +53,7 @@ func (c *creates) begin(ctx context.Context, namespace string) {
 	context.AfterFunc(ctx, func() { c.end(namespace, b) })
 }
 
-// end takes one create off its batch, and forgets what has ended.
+// end removes a create from its batch, and deletes batches that have ended.
 func (c *creates) end(namespace string, b *batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *creates) end(namespace string, b *batch) {
 	}
 }
 
-// wait returns when every create in the namespace that had begun before has ended, or the context's error. Those that
-// begin later do not hold it up.
+// wait returns nil when every create in the namespace that began before this call has ended, or the error of ctx. It does not
+// wait for later creates.
 func (c *creates) wait(ctx context.Context, namespace string) error {
 	c.mu.Lock()
 	var waits []*batch
@@ -98,16 +98,16 @@ func (c *creates) wait(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// suspects are the namespaces of which a cache that calls them active may not be believed. The zero suspects has none.
-// All methods may be called concurrently.
+// suspects are the namespaces for which a cache that says "active" is not trusted. The zero suspects is empty. All methods may be
+// called concurrently.
 type suspects struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all fields below
 	until   map[string]time.Time
-	all     time.Time      // until when no namespace is believed: there were too many to remember
-	closing map[string]int // with no end of time, until they are let go as often
+	all     time.Time      // until when no namespace is trusted, because there were too many deletes
+	closing map[string]int // counts the calls of hold without release
 }
 
-// add suspects a namespace for some time from now on.
+// add makes a namespace suspect for rememberDeletes.
 func (s *suspects) add(namespace string) {
 	now := time.Now()
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *suspects) add(namespace string) {
 	s.until[namespace] = now.Add(rememberDeletes)
 }
 
-// hold suspects a namespace until the function it returns is called, and for some time after that.
+// hold makes a namespace suspect until the returned function is called, and for rememberDeletes after that.
 func (s *suspects) hold(namespace string) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *suspects) hold(namespace string) (release func()) {
 	}
 }
 
-// has reports whether a namespace is suspected.
+// has reports whether a namespace is suspect.
 func (s *suspects) has(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

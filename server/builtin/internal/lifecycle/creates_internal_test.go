@@ -109,7 +109,7 @@ func TestSuspectsAreForgotten(t *testing.T) {
 	})
 }
 
-// With more deletes than are remembered no namespace is believed, so that none that was deleted is.
+// After more deletes than can be remembered, every namespace is suspect.
 func TestManySuspects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// maxPasses is how many namespaces are worked on at the same time.
+	// maxPasses is the maximum number of namespaces that are worked on at the same time.
 	maxPasses = 4
-	// Content that waits for others is looked at again after a time that grows between these.
+	// Content that is held by finalizers is checked again after a delay that grows from leastWait to mostWait.
 	leastWait = 50 * time.Millisecond
 	mostWait  = 10 * time.Second
-	// System namespaces that could not be made are tried again after a time that grows between these, as is a watch that ended.
+	// Failed creates of system namespaces, and watches, are repeated after a delay that grows from systemLeast to systemMost.
 	systemLeast = 50 * time.Millisecond
 	systemMost  = 5 * time.Second
-	// How long one call may take. What hangs for longer is an error of its kind, and tried again.
+	// callTimeout and listTimeout bound one call. A call that hangs longer is an error and is tried again.
 	callTimeout = 30 * time.Second
 	listTimeout = time.Minute
 )
 
-// Run deletes the content of namespaces that are being deleted, and lets these go, until ctx ends, whose error it returns.
-// It is for one server of a storage at a time; two at once do no harm.
+// Run deletes the content of namespaces that are being deleted, and then their finalizer, until ctx ends. It returns the error of
+// ctx. It should run on one server of a storage at a time; two at once do no harm.
 func (l *Lifecycle) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -55,10 +55,10 @@ type deletions struct {
 // deletion is the work on one namespace.
 type deletion struct {
 	stop context.CancelFunc
-	wake chan struct{} // with room for one: the namespace has changed
+	wake chan struct{} // capacity 1; receives a value when the namespace has changed
 }
 
-// observe begins to work on a namespace that is being deleted, and ends that on one that is gone.
+// observe starts the work on a namespace that is being deleted, and ends the work on one that is gone.
 func (d *deletions) observe(ctx context.Context, e storage.Event) {
 	name := e.Record.Key
 	d.mu.Lock()
@@ -87,12 +87,12 @@ func (d *deletions) observe(ctx context.Context, e storage.Event) {
 	}
 }
 
-// leave ends the work on a namespace, unless it has changed meanwhile.
+// leave ends the work on a namespace, unless it has changed since.
 func (d *deletions) leave(name string, running *deletion) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.running[name] != running {
-		return true // its end was told, and another may be at work on a namespace of that name
+		return true // its end was observed, and a new namespace of that name may be in work
 	}
 	select {
 	case <-running.wake:
@@ -103,7 +103,7 @@ func (d *deletions) leave(name string, running *deletion) bool {
 	}
 }
 
-// keepOnly ends the work on namespaces that went while nobody watched.
+// keepOnly ends the work on namespaces that were removed while there was no watch.
 func (d *deletions) keepOnly(present map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,11 +115,11 @@ func (d *deletions) keepOnly(present map[string]bool) {
 	}
 }
 
-// empty works on one namespace until it is done, which leave has to agree to, or ctx ends.
+// empty works on one namespace until it is done and leave returns true, or until ctx ends.
 func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}, leave func() bool) {
 	defer l.gate.suspects.hold(name)()
 	retry := background.Doubling(leastWait, mostWait)
-	before := -1 // how many objects were there; -1: no pass was made
+	before := -1 // number of objects; -1 before the first pass
 	failures := 0
 	for ctx.Err() == nil {
 		changed := l.catalogue.Changed()
@@ -136,7 +136,7 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 			failures++
 		case found == 0 && before != 0:
 			before = 0
-			continue // all that was there went: the next pass is to show that there is nothing
+			continue // all objects are gone: the next pass verifies it
 		case found != before:
 			retry = background.Doubling(leastWait, mostWait)
 		}
@@ -145,7 +145,7 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 		if err == nil {
 			failures = 0
 		} else {
-			woken = nil // or telling of a failure, in words that are others each time, would be the reason for the next pass
+			woken = nil // the error text may change each time, and writing it would cause the next pass
 		}
 		timer := time.NewTimer(retry.Step())
 		select {
@@ -158,13 +158,13 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 	}
 }
 
-// loudFrom is which failure in a row is logged as a warning: earlier ones are likely to pass, and later ones say nothing
-// new.
+// loudFrom is the number of failures in a row after which one failure is logged as a warning. Earlier failures are likely to be
+// temporary, and later ones add nothing.
 const loudFrom = 5
 
-// pass does once what there is to do for a namespace. It reports whether that was all, or how many objects are there yet.
+// pass does all work for a namespace once. It reports whether the work is done, or how many objects are left.
 func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int, err error) {
-	defer l.panics.Caught(&err) // of a Storage of the program's
+	defer l.panics.Caught(&err) // a Storage of the program may panic
 	ns, err := l.toEmpty(ctx, name)
 	if ns == nil || err != nil {
 		return err == nil, 0, err
@@ -192,7 +192,7 @@ func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int
 	return true, 0, l.finalizer.release(as(ctx), ns)
 }
 
-// tell keeps the conditions of a namespace.
+// tell updates the conditions of a namespace.
 func (l *Lifecycle) tell(ctx context.Context, ns *corev1.Namespace, content *left) error {
 	conditions := content.conditions()
 	if now := metav1.Now(); !settle(ns.Status.DeepCopy(), conditions, now) {

@@ -67,7 +67,7 @@ func (readings) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object
 	return list, nil
 }
 
-// What is left in a namespace is told in its conditions, and only while it is there.
+// The conditions of a namespace describe the remaining content, only as long as there is some.
 func TestContentWithFinalizersKeepsTheNamespace(t *testing.T) {
 	t.Parallel()
 	n := start(t, newBackend(t), lifecycle.Options{})
@@ -103,7 +103,7 @@ NamespaceFinalizersRemaining SomeFinalizersRemain: Some content in the namespace
 	want = `NamespaceContentRemaining SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances
 NamespaceFinalizersRemaining SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances`
 	n.wait("one object is told", func() bool { return conditions() == want })
-	n.makeNamespace("other") // which does not wait for the first
+	n.makeNamespace("other") // its deletion does not wait for the first one
 	n.makeConfigMap("other", "c")
 	n.deleteNamespace("other")
 	n.waitGone("other")
@@ -111,7 +111,7 @@ NamespaceFinalizersRemaining SomeFinalizersRemain: Some content in the namespace
 	n.waitGone("a")
 }
 
-// Others' finalizers in spec.finalizers, and those in its metadata, keep a namespace that is empty.
+// An empty namespace is held by other finalizers in spec.finalizers, and by those in its metadata.
 func TestFinalizersOfTheNamespaceStay(t *testing.T) {
 	t.Parallel()
 	n := start(t, newBackend(t), lifecycle.Options{})
@@ -133,7 +133,7 @@ func TestFinalizersOfTheNamespaceStay(t *testing.T) {
 	n.waitGone("a")
 }
 
-// A watch of namespaces shows what kube-apiserver's would: marked, with conditions, gone.
+// A watch of namespaces has the events of kube-apiserver: marked, with conditions, deleted.
 func TestDeletionAsWatched(t *testing.T) {
 	t.Parallel()
 	n := start(t, newBackend(t), lifecycle.Options{})
@@ -205,7 +205,7 @@ func TestDeletionGoesOnAfterARestart(t *testing.T) {
 	n.waitGone("begun")
 }
 
-// A kind that comes to be served while a namespace waits is emptied as well.
+// A kind that is served later, while a namespace waits, is emptied too.
 func TestKindsThatAppearLater(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -237,7 +237,7 @@ func TestKindsThatAppearLater(t *testing.T) {
 
 type toySpec struct{}
 
-// While a kind cannot be read, or an object not be deleted, nobody knows that the namespace is empty: it stays.
+// While a kind cannot be read, or an object cannot be deleted, the namespace stays, because it may not be empty.
 func TestABrokenStorageKeepsTheNamespace(t *testing.T) {
 	t.Parallel()
 	for what, broken := range map[string]func(key string) bool{
@@ -282,7 +282,7 @@ func TestABrokenStorageKeepsTheNamespace(t *testing.T) {
 	}
 }
 
-// A create that was let in before the namespace was marked is waited for, however long it takes to reach the storage.
+// The deletion waits for creates that were admitted before the namespace was marked, however long they take.
 func TestDeletionWaitsForCreatesUnderWay(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -299,13 +299,13 @@ func TestDeletionWaitsForCreatesUnderWay(t *testing.T) {
 	b.before.Store(&before)
 	made := make(chan error, 1)
 	go func() {
-		// As a controller in the process does it: the context outlives the create.
+		// The context outlives the create, as in a controller in the process.
 		_, err := n.configMaps.Create(context.Background(), "a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "slow"}})
 		made <- err
 	}()
 	<-arrived
 	n.deleteNamespace("a")
-	n.makeNamespace("b") // another one does not wait
+	n.makeNamespace("b") // the deletion of another namespace does not wait
 	n.deleteNamespace("b")
 	n.waitGone("b")
 	if _, err := n.namespaces.Get(t.Context(), "", "a"); err != nil {
@@ -321,7 +321,7 @@ func TestDeletionWaitsForCreatesUnderWay(t *testing.T) {
 	}
 }
 
-// Admission may refuse that an object is deleted: then the namespace stays, and says why.
+// If admission refuses the deletion of an object, the namespace stays, and its conditions have the reason.
 func TestRefusedDeletesAreTold(t *testing.T) {
 	t.Parallel()
 	n := start(t, newBackend(t), lifecycle.Options{})
@@ -345,7 +345,7 @@ func TestRefusedDeletesAreTold(t *testing.T) {
 	n.waitGone("a")
 }
 
-// A kind whose code panics does not end the server, nor lets the namespace go.
+// A kind whose code panics does not end the server, and the namespace stays.
 func TestAPanicKeepsTheNamespace(t *testing.T) {
 	t.Parallel()
 	p := &panicking{}
@@ -381,7 +381,7 @@ func (p *panicking) Delete(*registry.Call, string, *metav1.DeleteOptions) (runti
 	return nil, false, errors.New("nothing is here")
 }
 
-// A Storage of the program's that shows objects of other namespaces is not asked to delete these.
+// If a Storage of the program lists objects of other namespaces, these are not deleted.
 func TestOtherNamespacesObjectsStay(t *testing.T) {
 	t.Parallel()
 	var o boastful
@@ -397,7 +397,7 @@ func TestOtherNamespacesObjectsStay(t *testing.T) {
 	}
 }
 
-// boastful shows the same object, whatever namespace is listed.
+// boastful lists the same object for every namespace.
 type boastful struct{ asked atomic.Int64 }
 
 func (*boastful) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
@@ -428,7 +428,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// With a garbage collector the first DELETE of a namespace leaves the collector's finalizer on it, and later ones change
+// With a garbage collector the first DELETE of a namespace may leave a finalizer of the collector on it, and later ones change
 // nothing.
 func TestPoliciesOfTheDeleteOfANamespace(t *testing.T) {
 	t.Parallel()

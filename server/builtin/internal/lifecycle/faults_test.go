@@ -27,8 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A failure that is told in other words each time, such as with the port of a connection, changes the namespace each time:
-// that must not be a reason to try again at once, nor fill the log.
+// A failure whose text differs each time, for example by a port, changes the namespace each time. This must not cause an
+// immediate repetition, nor fill the log.
 func TestFailuresInOtherWordsAreTriedLessAndLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestFailuresInOtherWordsAreTriedLessAndLess(t *testing.T) {
 	})
 }
 
-// unlistened starts a server that no network knows, as is needed where no real time passes. It deletes content until stop.
+// unlistened starts a server without a network, because a bubble does not support one. It deletes content until stop is called.
 func unlistened(t *testing.T, o server.Options, log *zap.Logger) (n *node, stop func()) {
 	t.Helper()
 	o.Storage = memory.Open()
@@ -80,7 +80,7 @@ func unlistened(t *testing.T, o server.Options, log *zap.Logger) (n *node, stop 
 	return n, func() { cancel(); work.Wait(); _ = srv.Close() }
 }
 
-// failure is what the conditions of a namespace say of content that could not be deleted.
+// failure returns what the conditions of a namespace say about content that could not be deleted.
 func (n *node) failure(namespace string) string {
 	n.t.Helper()
 	ns, err := n.namespaces.Get(n.t.Context(), "", namespace)
@@ -95,7 +95,7 @@ func (n *node) failure(namespace string) string {
 	return ""
 }
 
-// A kind that hangs, or panics, is told of, keeps the namespace, and holds up no other kind.
+// A kind that hangs or panics is reported and holds the namespace, but does not delay other kinds.
 func TestOneKindHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	h := holding{make(chan struct{}, 1), nil}
@@ -136,7 +136,7 @@ func TestOneKindHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// System namespaces that cannot be made for long are a warning, not one each time.
+// A lasting failure to create system namespaces is logged once as a warning.
 func TestSystemNamespacesThatCannotBeMadeAreLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,16 +150,16 @@ func TestSystemNamespacesThatCannotBeMadeAreLogged(t *testing.T) {
 		_, stop := unlistened(t, server.Options{Policy: server.Policy{Admission: admission.Chain{{Validator: refuse}}}}, zap.New(core))
 		defer stop()
 		time.Sleep(time.Minute)
-		if lines := logs.All(); len(lines) != 2 { // of Install, and later
+		if lines := logs.All(); len(lines) != 2 { // that of Install, and a later one
 			t.Errorf("the log has %v", lines)
 		}
 	})
 }
 
-// listHangs is how long a list may take.
+// listHangs is the timeout of a list.
 const listHangs = time.Minute
 
-// A kind that panics does not keep what came late in other kinds.
+// A kind that panics does not stop the sweep of other kinds.
 func TestAKindThatPanicsDoesNotEndASweep(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -184,7 +184,7 @@ func TestAKindThatPanicsDoesNotEndASweep(t *testing.T) {
 	})
 }
 
-// holding is a kind of which a list waits.
+// holding is a kind whose list waits for goOn.
 type holding struct{ asked, goOn chan struct{} }
 
 func (h holding) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
@@ -203,7 +203,7 @@ func (holding) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Ob
 	return nil, false, nil
 }
 
-// blind shows no change of a namespace any more, once it is told so.
+// blind is a storage whose watches hide changes of namespaces when that is switched on.
 type blind struct {
 	backend
 	now *atomic.Bool
@@ -231,8 +231,8 @@ func (f blindFeed) Next(ctx context.Context) (storage.Changes, error) {
 	return changes, err
 }
 
-// Whoever lets a namespace go by hand, and makes it again, keeps what is in the new one, though the content of the old one
-// is being deleted, by a server that does not see it yet.
+// If a client removes the finalizer of a namespace and creates the namespace again, the objects in the new one are kept, although
+// a server that does not see the change yet is deleting the content of the old one.
 func TestContentOfTheNextNamespaceStays(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

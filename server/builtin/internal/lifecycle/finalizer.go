@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Finalizer is the subresource finalize of namespaces: a PUT replaces spec.finalizers, which nothing else changes, and the
-// metadata. The namespace goes with the update that leaves it without finalizers, if it was deleted before. It
-// implements registry.Opener, registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until the server has
-// opened it. All methods may be called concurrently.
+// Finalizer is the subresource finalize of namespaces. A PUT replaces spec.finalizers, which no other request changes, and the
+// metadata. If the namespace is being deleted, the update that leaves it without finalizers removes it. Finalizer implements
+// registry.Opener, registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until the server has opened it.
+// All methods may be called concurrently.
 type Finalizer struct {
 	namespaces atomic.Pointer[registry.View]
 }
@@ -28,7 +28,7 @@ func (f *Finalizer) Open(r *registry.Registry) error {
 			PrepareForUpdate: func(_ *registry.Call, ns, old *corev1.Namespace) { ns.Status = *old.Status.DeepCopy() },
 			ValidateUpdate:   validateFinalize,
 		}),
-		Admitted: true, // as an Updater
+		Admitted: true, // the server has admitted the request, because this is an Updater
 	})
 	if err != nil {
 		return err
@@ -37,10 +37,10 @@ func (f *Finalizer) Open(r *registry.Registry) error {
 	return nil
 }
 
-// HoldsContent reports whether spec.finalizers keep a namespace. It is the Finalizing of the kind's Strategy.
+// HoldsContent reports whether a namespace has spec.finalizers. It is meant for Finalizing in the Strategy of the kind.
 func HoldsContent(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 }
 
-// validateFinalize judges each of spec.finalizers by the rules for those of the metadata.
+// validateFinalize validates each of spec.finalizers by the rules for metadata.finalizers.
 func validateFinalize(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList {
 	var problems field.ErrorList
 	for i, name := range ns.Spec.Finalizers {
@@ -49,8 +49,8 @@ func validateFinalize(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList
 	return problems
 }
 
-// ValidateFinalizer finds what is wrong with one of spec.finalizers: it is a qualified name, or one of those that
-// Kubernetes has without a domain.
+// ValidateFinalizer returns the errors of one of spec.finalizers. It must be a qualified name or one of the standard names of
+// Kubernetes that have no domain.
 func ValidateFinalizer(name corev1.FinalizerName, path *field.Path) field.ErrorList {
 	problems := validation.ValidateFinalizerName(string(name), path)
 	standard := []corev1.FinalizerName{corev1.FinalizerKubernetes, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
@@ -60,7 +60,7 @@ func ValidateFinalizer(name corev1.FinalizerName, path *field.Path) field.ErrorL
 	return problems
 }
 
-// Update implements registry.Updater. It never creates.
+// Update implements registry.Updater. It never creates an object.
 func (f *Finalizer) Update(call *registry.Call, name string, update registry.ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	r := f.namespaces.Load()
 	if r == nil {
@@ -74,11 +74,11 @@ func (f *Finalizer) Update(call *registry.Call, name string, update registry.Obj
 	return obj, false, err
 }
 
-// ResetFields implements registry.FieldResetter: the status, which a PUT of finalize does not change.
+// ResetFields implements registry.FieldResetter. It returns the status, which a PUT of finalize does not change.
 func (f *Finalizer) ResetFields(*runtime.Kind) [][]string { return [][]string{{"status"}} }
 
-// release takes the finalizer that stands for content off the namespace of that uid. A namespace that is gone, or another
-// of its name, is none of its business.
+// release removes the finalizer kubernetes from the namespace with the uid of ns. It does nothing if that namespace is gone or
+// replaced by another one.
 func (f *Finalizer) release(call *registry.Call, ns *corev1.Namespace) error {
 	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		now, ok := current.(*corev1.Namespace)

@@ -21,32 +21,32 @@ var (
 	accessReviews     = schema.GroupResource{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}
 )
 
-// SystemNamespaces are the namespaces that always exist, in the order in which they are made.
+// SystemNamespaces returns the namespaces that always exist, in the order in which they are created.
 func SystemNamespaces() []string {
 	return append(immortalNamespaces(), corev1.NamespaceNodeLease)
 }
 
-// immortalNamespaces are those that cannot be deleted.
+// immortalNamespaces returns the namespaces that cannot be deleted.
 func immortalNamespaces() []string {
 	return []string{metav1.NamespaceSystem, metav1.NamespacePublic, metav1.NamespaceDefault}
 }
 
-// firstAttempt bounds how long Install waits for the storage.
+// firstAttempt is the maximum time that Install waits for the storage.
 const firstAttempt = 3 * time.Second
 
-// Options refines Install. The zero Options is as kube-apiserver does it.
+// Options are the options of Install. With the zero Options the package behaves as kube-apiserver.
 type Options struct {
-	// AllowMissingNamespaces lets objects be created in namespaces that do not exist, as if there were no namespaces. In
-	// one that is being deleted they are refused all the same. Set it on all servers of a storage, or on none.
+	// AllowMissingNamespaces allows creates in namespaces that do not exist. Creates in a namespace that is being deleted are
+	// still refused. Set it on all servers of a storage, or on none.
 	AllowMissingNamespaces bool
 	// NoAdmission leaves out the admission plug-in: objects may be created in namespaces that do not exist or are being
 	// deleted, and the system namespaces may be deleted. Set it on all servers of a storage, or on none.
 	NoAdmission bool
-	// Logger gets what fails and is tried again, and panics of the program's; nil is silent.
+	// Logger receives failures that are tried again, and panics of the program's code. With nil nothing is logged.
 	Logger *zap.Logger
 }
 
-// Lifecycle looks after the namespaces of a server. Install makes one.
+// Lifecycle manages the namespaces of a server. Install makes one.
 type Lifecycle struct {
 	gate      *gate
 	typed     *registry.Typed[*corev1.Namespace]
@@ -57,16 +57,16 @@ type Lifecycle struct {
 	log       *zap.Logger
 	system    system
 	following chan struct{} // closed when keep has seen all namespaces once, or has ended
-	passes    chan struct{} // holds a token for each pass, or sweep, over the content of a namespace
+	passes    chan struct{} // holds a token for each pass or sweep over the content of a namespace
 	panics    *background.Panics
 }
 
-// controller is who empties namespaces, by the name that it has in Kubernetes.
+// controller returns the user of the namespace controller, with its name in Kubernetes.
 func controller() *authn.User {
 	return authn.ServiceAccount(metav1.NamespaceSystem, "namespace-controller")
 }
 
-// as returns a call of the controller's, about namespaces.
+// as returns a call about namespaces by the controller.
 func as(ctx context.Context) *registry.Call { return registry.NewCall(ctx, controller(), "") }
 
 func loudness(failures int) zapcore.Level {

@@ -56,20 +56,19 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 		l.log.Warn("system namespaces could not be made yet", zap.Error(err))
 	}
 	h.Go(l.keep)
-	select { // so that no namespace goes unseen which this server lets something into
+	select { // so that every namespace is watched in which this server admits creates
 	case <-l.following:
 	case <-ctx.Done():
 	}
 	return l, nil
 }
 
-// Install begins to look after the namespaces of the server: it opens the finalizer, adds the admission plug-in before all
-// others and the health check "namespaces", which fails until the system namespaces exist, makes these and begins to
-// follow all namespaces. It waits for that some seconds at most; from then on work in the background goes on with it.
+// Install starts to manage the namespaces of the server. It opens the finalizer, adds the admission plug-in before all others,
+// and adds the health check "namespaces", which fails until the system namespaces exist. It creates the system namespaces and
+// begins to watch all namespaces. It waits for that some seconds at most; after that the work goes on in the background.
 //
-// The kind Namespace of the core group must be served: cluster-scoped, with the field status.phase to select by, with the
-// subresource finalize and with HoldsContent in its Strategy. The content of namespaces that are deleted stays until
-// somebody calls Run.
+// The kind Namespace of the core group must be served: cluster-scoped, with status.phase as a selectable field, with the
+// subresource finalize, and with HoldsContent in its Strategy. The content of deleted namespaces stays until Run is called.
 func Install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 	l, err := install(h, f, o)
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// system is whether the system namespaces exist.
+// system is the state of the system namespaces.
 type system struct {
-	kick chan struct{} // with room for one: they are to be looked at
+	kick chan struct{} // capacity 1; receives a value when they must be checked
 
-	mu   sync.Mutex // guards all below
-	made bool       // all of them have existed at one time
-	last error      // of the last attempt to make them
+	mu   sync.Mutex // guards all fields below
+	made bool       // all of them existed at one time
+	last error      // error of the last attempt to create them
 }
 
-// check is the health check: nil from the time on at which all of them existed. One that is missing later is made again
-// without the server being less ready.
+// check is the health check. It returns nil once all system namespaces have existed at the same time. One that is missing later
+// is created again, and the server stays ready.
 func (s *system) check(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *system) check(context.Context) error {
 	return errors.New("the system namespaces have not been made yet")
 }
 
-// look has them looked at soon. It does not wait.
+// look requests a check of the system namespaces. It does not block.
 func (s *system) look() {
 	select {
 	case s.kick <- struct{}{}:
@@ -48,7 +48,7 @@ func (s *system) look() {
 	}
 }
 
-// makeSystem makes the system namespaces that do not exist. Another server may do so at the same time.
+// makeSystem creates the missing system namespaces. Another server may do the same at the same time.
 func (l *Lifecycle) makeSystem(ctx context.Context) error {
 	var failed error
 	for _, name := range SystemNamespaces() {
@@ -58,7 +58,7 @@ func (l *Lifecycle) makeSystem(ctx context.Context) error {
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			failed = fmt.Errorf("namespace %s: %w", name, err)
-			break // the next would fail for the same reason, after as long a time
+			break // the next one would fail for the same reason, after as long a time
 		}
 	}
 	l.system.mu.Lock()
@@ -69,19 +69,19 @@ func (l *Lifecycle) makeSystem(ctx context.Context) error {
 }
 
 func (l *Lifecycle) makeNamespace(ctx context.Context, name string) (err error) {
-	defer l.panics.Caught(&err) // of a plug-in of the program's
+	defer l.panics.Caught(&err) // a plug-in of the program may panic
 	_, err = l.typed.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return err
 }
 
-// keep looks after namespaces until ctx ends, as every server does: it makes the system ones anew, and looks at what
-// creates of this server left in those that are gone.
+// keep follows the namespaces on every server until ctx ends. It creates missing system namespaces, and sweeps namespaces that
+// are gone for objects that creates on this server left.
 func (l *Lifecycle) keep(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { l.keepSystem(ctx) })
 	seen := map[string]sighting{}
 	following := sync.OnceFunc(func() { close(l.following) })
-	defer following() // nobody is to wait for what has ended
+	defer following() // Install must not wait for keep after its end
 	l.follow(ctx, func(e storage.Event) { l.observe(ctx, &work, seen, e) }, func(present map[string]bool) {
 		for name, was := range seen {
 			if !present[name] {
@@ -94,7 +94,7 @@ func (l *Lifecycle) keep(ctx context.Context) {
 	work.Wait()
 }
 
-// keepSystem makes the system namespaces whenever they are to be looked at, again and again until it succeeds.
+// keepSystem creates missing system namespaces after each value in kick, and repeats failed attempts.
 func (l *Lifecycle) keepSystem(ctx context.Context) {
 	retry := background.Doubling(systemLeast, systemMost)
 	for {
@@ -117,13 +117,13 @@ func (l *Lifecycle) keepSystem(ctx context.Context) {
 	}
 }
 
-// sighting is how a namespace was seen last.
+// sighting is the last observed state of a namespace.
 type sighting struct {
 	uid         types.UID
 	terminating bool
 }
 
-// observe keeps seen up to date with an event, and acts on a namespace that is gone.
+// observe updates seen with an event, and calls gone for a namespace that is gone.
 func (l *Lifecycle) observe(ctx context.Context, work *sync.WaitGroup, seen map[string]sighting, e storage.Event) {
 	name := e.Record.Key
 	now := sighting{types.UID(e.Record.Body.Field("metadata.uid")), terminating(e.Record)}
@@ -132,14 +132,14 @@ func (l *Lifecycle) observe(ctx context.Context, work *sync.WaitGroup, seen map[
 	case e.Type == watch.Deleted:
 		l.gone(ctx, work, seen, name, now)
 		return
-	case known && was.uid != now.uid: // it went and came while nobody watched
+	case known && was.uid != now.uid: // it was deleted and created again while there was no watch
 		l.gone(ctx, work, seen, name, was)
 	}
 	seen[name] = now
 }
 
-// gone acts on a namespace that is gone: content that may have been left is looked for, and a system namespace made anew.
-// Content of one that was never terminating is not touched: such a namespace was not deleted, but lost.
+// gone starts a sweep for a namespace that is gone, and requests a check if it is a system namespace. If the namespace was never
+// terminating there is no sweep: it was not deleted, but lost from the storage.
 func (l *Lifecycle) gone(ctx context.Context, work *sync.WaitGroup, seen map[string]sighting, name string, was sighting) {
 	delete(seen, name)
 	if slices.Contains(SystemNamespaces(), name) {

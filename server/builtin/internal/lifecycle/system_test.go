@@ -71,7 +71,8 @@ func TestServersMakeSystemNamespacesTogether(t *testing.T) {
 	}
 }
 
-// A storage that cannot be written to when the extension is installed is tried again, and the server is not ready until then.
+// If the storage cannot be written to at the installation, the creation is repeated, and the server is not ready until it
+// succeeds.
 func TestSystemNamespacesAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -125,7 +126,7 @@ func TestSystemNamespacesAreMadeAnew(t *testing.T) {
 	}
 }
 
-// What is missing for the installation is an error of it.
+// Install returns an error if a requirement is missing.
 func TestInstallNeedsNamespaces(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// follow shows every namespace as it is, then the names of all of these to complete, and then every change, until ctx
-// ends; when the watch ends it begins again.
+// follow calls event for every namespace, then complete with the names of all of them, and then event for every change, until ctx
+// ends. When the watch ends it starts again.
 func (l *Lifecycle) follow(ctx context.Context, event func(storage.Event), complete func(present map[string]bool)) {
 	open := func(ctx context.Context) (storage.Watch, error) {
 		return l.registry.WatchRecords(as(ctx), storage.WatchOptions{Initial: true})

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// patience bounds what a test waits for.
+// patience is the timeout of every wait.
 const patience = 30 * time.Second
 
 type gadget = runtime.Resource[gadgetSpec, struct{}]
@@ -35,11 +35,11 @@ type gadgetSpec struct {
 	Size int `json:"size,omitempty"`
 }
 
-// backend is a storage of several servers, in memory, which can be slow and broken.
+// backend is a storage in memory for several servers. It can be slow and broken.
 type backend struct {
 	*memory.Backend
-	lag    time.Duration                           // how long changes take to be seen by watches
-	broken *atomic.Pointer[func(key string) error] // what every request is asked about
+	lag    time.Duration                           // delay of events in watches
+	broken *atomic.Pointer[func(key string) error] // called with every key; its error is returned
 	before *atomic.Pointer[func(c storage.Commit)] // called before every commit
 }
 
@@ -97,7 +97,7 @@ func (b backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed,
 	return lateFeed{feed, b.lag}, nil
 }
 
-// lateFeed is a feed that shows everything late.
+// lateFeed is a feed with delayed events.
 type lateFeed struct {
 	storage.Feed
 	lag time.Duration
@@ -131,7 +131,7 @@ func groups(more ...server.Group) []server.Group {
 	}, more...)
 }
 
-// start runs a server with namespaces, ConfigMaps, Leases and gadgets. Nobody deletes content until run is called.
+// start runs a server with namespaces, ConfigMaps, Leases and gadgets. It deletes content only after run is called.
 func start(t *testing.T, b storage.Backend, opts lifecycle.Options, more ...server.Group) *node {
 	t.Helper()
 	return startWith(t, server.Options{}, b, opts, more...)
@@ -181,7 +181,7 @@ func typedOf[T runtime.Object](t *testing.T, h *server.Host, resource string) *r
 	return typed
 }
 
-// run deletes content until the function it returns is called, or the test ends.
+// run deletes content until the returned function is called, or the test ends.
 func (n *node) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
@@ -219,7 +219,7 @@ func (n *node) deleteNamespace(name string) {
 	}
 }
 
-// waitGone waits until a namespace is not there any more.
+// waitGone waits until a namespace is gone.
 func (n *node) waitGone(name string) {
 	n.t.Helper()
 	n.wait("namespace "+name+" is gone", func() bool {
@@ -228,7 +228,7 @@ func (n *node) waitGone(name string) {
 	})
 }
 
-// wait waits until something is so.
+// wait waits until so returns true.
 func (n *node) wait(what string, so func() bool) {
 	n.t.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(2 * time.Millisecond) {
@@ -238,7 +238,7 @@ func (n *node) wait(what string, so func() bool) {
 	}
 }
 
-// stays looks several times whether something is so, as it must be each time. It can miss what comes late.
+// stays checks several times that so returns true. It may miss a late change.
 func (n *node) stays(what string, so func() bool) {
 	n.t.Helper()
 	for range 50 {
@@ -249,7 +249,7 @@ func (n *node) stays(what string, so func() bool) {
 	}
 }
 
-// content lists what is in a namespace, over all kinds.
+// content lists the objects in a namespace, of all kinds.
 func (n *node) content(namespace string) []string {
 	n.t.Helper()
 	var out []string
@@ -284,7 +284,7 @@ func (n *node) ask(method, path, contentType, body string) (int, string, error) 
 	return resp.StatusCode, string(text), err
 }
 
-// must is ask for a request that is answered with the code.
+// must sends a request that must be answered with the code.
 func (n *node) must(code int, method, path, body string) string {
 	n.t.Helper()
 	contentType := "application/json"

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writer makes objects in the namespace that is current, in every way there is, until the test says stop. It counts what
-// was made and what was refused.
+// writer creates objects in the current namespace, in every possible way, until stop is closed. It counts the created and the
+// refused objects.
 func (n *node) writer(seed uint64, current func() string, stop <-chan struct{}, made, refused *atomic.Int64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := 0; ; i++ {
@@ -77,7 +77,7 @@ func slowly(b backend) {
 	b.before.Store(&before)
 }
 
-// Whoever writes, and however: from the moment on at which a namespace is gone, nothing is in it.
+// From the moment at which a namespace is gone, it has no objects, whatever clients write.
 func TestWritersAgainstTheDeletion(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -120,7 +120,7 @@ func TestWritersAgainstTheDeletion(t *testing.T) {
 	}
 }
 
-// With several servers, whose caches are late, what their creates leave is gone soon after.
+// With several servers with late caches, objects that their creates leave are deleted soon.
 func TestWritersOnSeveralServers(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -132,7 +132,7 @@ func TestWritersOnSeveralServers(t *testing.T) {
 		nodes = append(nodes, start(t, late, lifecycle.Options{}))
 	}
 	nodes[0].run()
-	nodes[1].run() // two at once
+	nodes[1].run() // two servers run the deletion at once
 	var name atomic.Value
 	name.Store("r0")
 	n := nodes[0]
@@ -170,7 +170,7 @@ func TestWritersOnSeveralServers(t *testing.T) {
 	}
 }
 
-// What was never deleted as a namespace is not swept: objects of a namespace that was lost stay.
+// A namespace that was lost without a deletion is not swept: its objects stay.
 func TestALostNamespaceIsNotSwept(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -187,11 +187,11 @@ func TestALostNamespaceIsNotSwept(t *testing.T) {
 	}
 	n.makeNamespace("after")
 	n.deleteNamespace("after")
-	n.waitGone("after") // what was seen to be gone before has been acted on
+	n.waitGone("after") // so that earlier deletions have been observed and handled
 	n.stays("its object is there", func() bool { return len(n.content("lost")) == 1 })
 }
 
-// What a create of another server brings to a namespace that is gone by then is deleted when the create has ended.
+// An object that a create of another server stores after the end of its namespace is deleted when the create has ended.
 func TestACreateOfAnotherServerComesLate(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -203,13 +203,13 @@ func TestACreateOfAnotherServerComesLate(t *testing.T) {
 	n.deleteNamespace("a")
 	n.waitGone("a")
 	other.deleteNamespace("b")
-	other.waitGone("b") // so that the other server has seen that a is gone
+	other.waitGone("b") // so that the other server has observed the end of a
 	land()
 	n.wait("what came late is deleted", func() bool { return n.content("a") == nil })
 }
 
-// createLate has a ConfigMap of the namespace a let in, and keeps it before the storage b until land is called, which waits
-// until it is stored.
+// createLate starts a create of a ConfigMap in the namespace a and holds it in front of the storage b. land lets it continue and
+// waits until the object is stored.
 func (n *node) createLate(b backend) (land func()) {
 	n.t.Helper()
 	arrived, goOn := make(chan struct{}), make(chan struct{})

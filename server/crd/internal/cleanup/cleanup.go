@@ -1,10 +1,11 @@
-// Package cleanup deletes the objects of definitions that are being deleted, and lets these go when there are none left.
+// Package cleanup deletes the objects of definitions that are being deleted, and removes these definitions when no object is
+// left.
 //
-// A [Gate] is the admission plug-in that refuses creates of such objects, and knows those that are under way: [Cleanup.Run] waits
-// for them, deletes all objects as the user system:apiserver, waits for those that are held by finalizers, and keeps the condition
-// Terminating. Then it takes the finalizer customresourcecleanup.apiextensions.k8s.io away. It may be cut off at any point and run
-// again, and several servers may do so at the same time. What another server let in while the last object went is left to
-// [Cleanup.Sweep].
+// A [Gate] is the admission plug-in that refuses creates of such objects and counts the creates in flight. [Cleanup.Run] waits
+// for these creates, deletes all objects as the user system:apiserver, waits for objects that finalizers hold, and maintains the
+// condition Terminating. Then it removes the finalizer customresourcecleanup.apiextensions.k8s.io. It may be interrupted at any
+// point and run again, and several servers may run it at the same time. [Cleanup.Sweep] deletes objects that another server let
+// in while the last object was deleted.
 package cleanup
 
 import (
@@ -17,19 +18,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Definition is one that is being deleted.
+// Definition describes a definition that is being deleted.
 type Definition struct {
-	Name        string
-	UID         types.UID
-	Resource    schema.GroupResource
-	Established bool
-	Served      bool // it may have objects
-	Overlaps    bool // they would be those of somebody else
+	Name        string               // the name of the definition
+	UID         types.UID            // its uid
+	Resource    schema.GroupResource // the resource that it defines
+	Established bool                 // whether it was established
+	Served      bool                 // whether it may have objects
+	Overlaps    bool                 // whether something else serves the resource, so that the objects are not those of the definition
 }
 
 // Cleanup deletes objects for one server. All methods may be called concurrently.
 type Cleanup struct {
-	// Gate guards the resources of definitions.
+	// Gate is the admission plug-in that guards the resources of definitions.
 	Gate *Gate
 
 	kinds       Kinds
@@ -38,19 +39,20 @@ type Cleanup struct {
 	deletes     chan struct{} // holds a token for each object that is being deleted
 }
 
-// New returns a Cleanup. log gets what fails and is tried again.
+// New returns a Cleanup with its Gate. log receives failures that are tried again.
 func New(kinds Kinds, definitions *stored.Definitions, log *zap.Logger) *Cleanup {
 	return &Cleanup{Gate: &Gate{definitions: definitions}, kinds: kinds, definitions: definitions, log: log, deletes: make(chan struct{}, maxDeletes)}
 }
 
-// Run deletes the objects of a definition and lets it go. It tries until it is done, the definition is gone, or ctx ends.
+// Run deletes the objects of a definition and then removes the finalizer of the definition. It returns when that is done, the
+// definition is gone, or ctx ends.
 func (c *Cleanup) Run(ctx context.Context, of Definition) {
 	d := &deletion{Cleanup: c, Definition: of}
 	d.run(ctx)
 }
 
-// Sweep deletes what creates of this server left of a definition that is gone after another server had seen the last object go. If
-// there is a definition of that name again, what is there may be that one's, and stays.
+// Sweep deletes the objects that creates on this server added after another server had seen the last object of a definition go.
+// The definition is gone. If there is a new definition of that name, the objects may belong to it and are kept.
 func (c *Cleanup) Sweep(ctx context.Context, resource schema.GroupResource, name string) {
 	if err := c.sweep(ctx, resource, name); err != nil && ctx.Err() == nil {
 		c.log.Warn("objects of a definition that is gone could not be looked for", zap.String("name", name), zap.Error(err))
@@ -67,7 +69,7 @@ func (c *Cleanup) sweep(ctx context.Context, resource schema.GroupResource, name
 	if err != nil || len(found.alive) == 0 {
 		return err
 	}
-	// After the list: what it shows was there before a definition that is made now.
+	// This read comes after the list: the listed objects are older than a definition that is created now.
 	if _, err = c.definitions.Record(ctx, name); apierrors.IsNotFound(err) {
 		err = found.deleteAlive(ctx)
 	}

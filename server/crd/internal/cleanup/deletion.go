@@ -18,28 +18,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// goneWithin is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
+// goneWithin is how long finalizers may hold the objects of a definition before its condition reports it.
 const goneWithin = time.Minute
 
-// What fails is tried again after a time that grows between these.
+// Failed work is tried again after a delay that grows from leastWait to mostWait.
 const (
 	leastWait = 50 * time.Millisecond
 	mostWait  = 10 * time.Second
 )
 
-// reserved reports whether a resource is one whose objects are never those of a definition, as in kube-apiserver.
+// reserved reports whether a resource is one whose objects never belong to a definition, as in kube-apiserver.
 func reserved(resource schema.GroupResource) bool {
 	return resource == stored.Resource() || resource == schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 }
 
-// deletion is the work on one definition.
+// deletion is the deletion of one definition.
 type deletion struct {
 	*Cleanup
 	Definition
-	stage definition.Deletion // what the condition was told last
+	stage definition.Deletion // the stage that the condition had last
 }
 
-// run tries until it is done, the definition is gone, or ctx ends.
+// run calls pass until it succeeds, the definition is gone, or ctx ends.
 func (d *deletion) run(ctx context.Context) {
 	retry := background.Doubling(leastWait, mostWait)
 	for failures := 0; ; failures++ {
@@ -54,7 +54,7 @@ func (d *deletion) run(ctx context.Context) {
 	}
 }
 
-// pass does all of it once.
+// pass does the whole deletion once.
 func (d *deletion) pass(ctx context.Context) error {
 	stage := definition.NeverEstablished
 	switch {
@@ -68,8 +68,8 @@ func (d *deletion) pass(ctx context.Context) error {
 			stage = definition.DeletionCompleted
 		}
 	}
-	// That they are gone is told before the definition is: by it servers know a definition whose objects are to go from one
-	// that somebody let go by hand.
+	// The condition says that the objects are gone before the definition is removed. By this condition servers distinguish a
+	// definition whose remaining objects are to be deleted from one whose finalizer a client removed.
 	if err := d.tell(ctx, stage, ""); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (d *deletion) pass(ctx context.Context) error {
 	return err
 }
 
-// tell keeps the condition Terminating.
+// tell updates the condition Terminating.
 func (d *deletion) tell(ctx context.Context, stage definition.Deletion, detail string) error {
 	if d.stage == stage && detail == "" {
 		return nil
@@ -97,7 +97,7 @@ func (d *deletion) tell(ctx context.Context, stage definition.Deletion, detail s
 	return err
 }
 
-// deleteObjects deletes all objects, and returns when there are none. What fails is told in the condition.
+// deleteObjects deletes all objects and returns when there are none. The condition reports failures.
 func (d *deletion) deleteObjects(ctx context.Context) error {
 	if d.stage == "" {
 		if err := d.tell(ctx, definition.DeletionInProgress, ""); err != nil {
@@ -131,7 +131,7 @@ func (d *deletion) deleteObjects(ctx context.Context) error {
 	}
 }
 
-// deleteAll deletes all objects there are. It returns those that are left; nil: none.
+// deleteAll deletes all objects. It returns the objects that finalizers hold, or nil if there are none.
 func (d *deletion) deleteAll(ctx context.Context) (*instances, error) {
 	if err := d.Gate.wait(ctx, d.Resource); err != nil {
 		return nil, err

@@ -12,33 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rememberDeletes is for how long a definition that this server was asked to delete is read from the storage by every
-// create, unless the deletion is seen before.
+// rememberDeletes is how long every create reads its definition from the storage after this server received a DELETE for the
+// definition, unless the deletion is seen before.
 const rememberDeletes = 30 * time.Second
 
-// rememberGone is for how long creates are refused of what was withdrawn: requests that had begun may come to be judged only
-// now.
+// rememberGone is how long creates of a withdrawn resource are refused. Requests that began before may reach admission that late.
 const rememberGone = 5 * time.Minute
 
-// Gate is the admission plug-in that refuses creates of what a definition defines that is being deleted. All methods may
-// be called concurrently. New makes one.
+// Gate is the admission plug-in that refuses creates of objects whose definition is being deleted. [New] makes one as part of a
+// Cleanup. All methods may be called concurrently.
 type Gate struct {
 	definitions *stored.Definitions
 
-	mu sync.Mutex // guards of and what is in it
+	mu sync.Mutex // guards of and its values
 	of map[schema.GroupResource]*guarded
 }
 
 // guarded is one resource that is served for a definition.
 type guarded struct {
 	closed  bool
-	gone    time.Time // when it was withdrawn; zero: it is served
+	gone    time.Time // when the resource was withdrawn; zero if it is served
 	suspect time.Time // until when the definition may be about to be deleted
-	creates int       // those under way
+	creates int       // number of creates in flight
 	idle    []chan struct{}
 }
 
-// Guard guards a resource, and says whether creates are refused.
+// Guard starts to guard a resource. closed says whether creates are refused.
 func (g *Gate) Guard(resource schema.GroupResource, closed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,13 +49,13 @@ func (g *Gate) Guard(resource schema.GroupResource, closed bool) {
 		one = &guarded{}
 		g.of[resource] = one
 	}
-	if !one.gone.IsZero() { // another definition has come, which nobody was asked to delete
+	if !one.gone.IsZero() { // there is a new definition, for which there was no DELETE
 		one.gone, one.suspect = time.Time{}, time.Time{}
 	}
 	one.closed = closed
 }
 
-// Withdraw refuses creates of a resource that is served no longer.
+// Withdraw refuses creates of a resource that is no longer served.
 func (g *Gate) Withdraw(resource schema.GroupResource) {
 	now := time.Now()
 	g.mu.Lock()
@@ -71,7 +70,7 @@ func (g *Gate) Withdraw(resource schema.GroupResource) {
 	}
 }
 
-// Forget ends guarding a resource, of which others may make objects from now on.
+// Forget ends the guarding of a resource: others may create its objects from now on.
 func (g *Gate) Forget(resource schema.GroupResource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +85,8 @@ func (g *Gate) guards(resource schema.GroupResource) bool {
 	return one != nil && one.gone.IsZero()
 }
 
-// wait returns when no create of a resource is under way, or the context's error. It is for one that is closed: creates that
-// come later are waited for as well.
+// wait returns nil when no create of a resource is in flight, or the error of ctx. Use it for a closed resource: wait also waits
+// for creates that begin later.
 func (g *Gate) wait(ctx context.Context, resource schema.GroupResource) error {
 	g.mu.Lock()
 	one := g.of[resource]
@@ -106,7 +105,7 @@ func (g *Gate) wait(ctx context.Context, resource schema.GroupResource) error {
 	}
 }
 
-// Mutate implements admission.Mutator. It judges, and changes nothing.
+// Mutate implements admission.Mutator. It may refuse a request, and changes nothing.
 func (g *Gate) Mutate(ctx context.Context, r *admission.Request) error {
 	switch {
 	case r.Operation == admission.Delete && r.Resource.GroupResource() == stored.Resource():
@@ -117,7 +116,7 @@ func (g *Gate) Mutate(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// suspect remembers that a definition may be about to be deleted.
+// suspect records that a definition may be about to be deleted.
 func (g *Gate) suspect(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +125,7 @@ func (g *Gate) suspect(name string) {
 	}
 }
 
-// judge refuses a create, or counts it until ctx ends.
+// judge refuses a create, or counts it as in flight until ctx ends.
 func (g *Gate) judge(ctx context.Context, r *admission.Request) error {
 	resource := r.Resource.GroupResource()
 	closed, suspect := g.begin(ctx, resource)
@@ -147,7 +146,7 @@ func (g *Gate) judge(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// begin counts a create unless it is to be refused.
+// begin counts a create unless it must be refused.
 func (g *Gate) begin(ctx context.Context, resource schema.GroupResource) (closed, suspect bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +162,7 @@ func (g *Gate) begin(ctx context.Context, resource schema.GroupResource) (closed
 	return false, time.Now().Before(one.suspect)
 }
 
-// end takes one create off those under way.
+// end removes a create from those in flight.
 func (g *Gate) end(one *guarded) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

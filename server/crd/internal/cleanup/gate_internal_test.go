@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Creates are refused of what is closed, withdrawn or not; those that were let in before are waited for, also by one that comes when
-// the resource has been opened again; and of what nobody guards nothing is refused.
+// Creates of a closed resource are refused, whether it is withdrawn or not. wait waits for creates that were admitted before,
+// even if the resource has been opened again. Creates of unguarded resources are not refused.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,27 +22,28 @@ import (
 )
 
 const (
-	// maxDeletes is how many objects are being deleted at the same time, of all definitions.
+	// maxDeletes is the maximum number of concurrent deletions of objects, for all definitions together.
 	maxDeletes = 16
-	// maxFailures is how many failures to delete an object are told together.
+	// maxFailures is the maximum number of failed deletions in one error.
 	maxFailures = 10
 )
 
-// Kinds has the registries of what is served; a *server.Host.
+// Kinds provides the registries of served resources. *server.Host implements it.
 type Kinds interface {
+	// Registry returns the registry of a resource, or an error if it is not served.
 	Registry(resource schema.GroupResource) (*registry.Registry, error)
 }
 
-// instances are the objects of a definition as they were found.
+// instances are the objects of a definition as they were listed.
 type instances struct {
 	c        *Cleanup
 	registry *registry.Registry
 	revision int64
-	alive    []instance      // those that are yet to be deleted
-	held     map[string]bool // by key: those that are being deleted, and held by finalizers
+	alive    []instance      // objects that are yet to be deleted
+	held     map[string]bool // keys of objects that are being deleted and held by finalizers
 
-	mu       sync.Mutex          // guards vanished, while some are being deleted
-	vanished map[types.UID]error // what said that an object is gone, or that another is in its place
+	mu       sync.Mutex          // guards vanished during deletions
+	vanished map[types.UID]error // by uid: the error which said that the object is gone or was replaced by another one
 }
 
 // instance is one object.
@@ -51,13 +52,13 @@ type instance struct {
 	uid types.UID
 }
 
-// instances lists the objects of a definition, which has to be served here.
+// instances lists the objects of a definition, which must be served by this server.
 func (c *Cleanup) instances(ctx context.Context, resource schema.GroupResource) (*instances, error) {
 	r, err := c.kinds.Registry(resource)
 	if err != nil {
 		return nil, fmt.Errorf("unable to find a custom resource client for %s: %w", resource, err)
 	}
-	if !c.Gate.guards(resource) { // it may be somebody else's
+	if !c.Gate.guards(resource) { // another definition or the program may serve it
 		return nil, fmt.Errorf("unable to find a custom resource client for %s: it is not served by its definition", resource)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
@@ -80,7 +81,7 @@ func (c *Cleanup) instances(ctx context.Context, resource schema.GroupResource) 
 // isAlive reports whether an object is not being deleted.
 func isAlive(rec storage.Record) bool { return rec.Body.Field("metadata.deletionTimestamp") == "" }
 
-// deleteAlive deletes the objects that are alive, several at the same time. It returns what failed.
+// deleteAlive deletes the objects in alive, several concurrently. It returns the failures.
 func (i *instances) deleteAlive(ctx context.Context) error {
 	var (
 		work   sync.WaitGroup
@@ -109,10 +110,10 @@ func (i *instances) deleteAlive(ctx context.Context) error {
 	return utilerrors.NewAggregate(failed)
 }
 
-// deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error. What says so
-// is kept: it may be a plug-in's answer about something else.
+// deleteOne deletes an object as it was listed. It is no error if the object is gone or replaced by another one. The error that
+// says so is stored in vanished, because a plug-in may have returned it about something else.
 func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
-	defer i.c.definitions.Panics.Caught(&err) // of a plug-in of the program's
+	defer i.c.definitions.Panics.Caught(&err) // a plug-in of the program may panic
 	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
 	defer cancel()
 	namespace, name := "", one.key
@@ -129,17 +130,17 @@ func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
 	return err
 }
 
-// notGone returns an error for an object that is alive although its deletion said before that it is gone.
+// notGone returns an error if an object is alive although its earlier deletion said that it is gone.
 func (i *instances) notGone(before map[types.UID]error) error {
 	for _, one := range i.alive {
-		if err := before[one.uid]; err != nil {
-			return fmt.Errorf("%s cannot be deleted: %v", one.key, err) // no NotFound, which would be that of the definition
+		if err := before[one.uid]; err != nil { // not a NotFound, which would be the definition's
+			return fmt.Errorf("%s cannot be deleted: %v", one.key, err) // not a NotFound, which would mean that the definition is gone
 		}
 	}
 	return nil
 }
 
-// wait returns when the objects that are held have gone, when others have come, or at a time.
+// wait returns when all held objects are gone, when there is a new object, or at the time until.
 func (i *instances) wait(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -151,7 +152,7 @@ func (i *instances) wait(ctx context.Context, until time.Time) error {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
-	background.Pause(ctx, leastWait) // the definition has changed, or the watch was too slow: they are listed anew
+	background.Pause(ctx, leastWait) // the definition has changed or the watch was too slow: the objects are listed again
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}

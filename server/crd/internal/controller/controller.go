@@ -1,9 +1,9 @@
-// Package controller follows the stored definitions of a server, has it serve what they define, keeps their status, and deletes the
-// objects of those that are being deleted.
+// Package controller follows the stored definitions of a server, serves what they define, maintains their status, and deletes the
+// objects of definitions that are being deleted.
 //
-// Every server of a storage has a [Controller]; they do the same things, and what one has done already is nothing to do for another.
-// One goroutine, that of [Controller.Run], looks at the definitions that have changed, and at those that others' names concern: it
-// accepts names, serves, and says that they are established, in this order. What fails is tried again.
+// Every server of a storage has a [Controller]. All of them do the same work; what one has done, the others need not do. The
+// goroutine of [Controller.Run] processes the definitions that have changed, and those that a change of names concerns. It
+// accepts names, then serves the definitions, and then establishes them. Failed work is tried again.
 package controller
 
 import (
@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Controller looks after the definitions of one server. Make one with New. All methods may be called concurrently.
+// Controller manages the definitions of one server. Make one with New. All methods may be called concurrently.
 type Controller struct {
 	groups      *serving.Groups
 	host        *server.Host
@@ -33,28 +33,28 @@ type Controller struct {
 	definitions *stored.Definitions
 	cleanup     *cleanup.Cleanup
 	log         *zap.Logger
-	shared      bool // there may be other servers of the storage
+	shared      bool // whether other servers may use the storage
 
 	trouble atomic.Pointer[error] // why the last watch of the definitions ended
-	synced  chan struct{}         // closed when all definitions found first are served
-	left    chan string           // names of definitions that are gone, and of whose objects nothing is left either
+	synced  chan struct{}         // closed when the definitions of the first list are served
+	left    chan string           // names of definitions that are gone, after the sweep of their objects
 
-	// What follows belongs to the goroutine of Run.
-	life      context.Context // that of Run
+	// The fields below belong to the goroutine of Run.
+	life      context.Context // the context of Run
 	work      sync.WaitGroup
 	known     map[string]*known
 	complete  bool                  // all definitions have been seen once
 	seen      int64                 // the revision up to which changes were seen
-	leaving   map[*known]bool       // those of known that are
-	namesakes map[string]*namesakes // the definitions that there are, by group
-	others    map[string]*used      // by group: the names of resources that are served and not defined
-	changed   <-chan struct{}       // closed when others is to be looked at anew
+	leaving   map[*known]bool       // the elements of known that are leaving
+	namesakes map[string]*namesakes // the existing definitions, by group
+	others    map[string]*used      // by group: the names of served resources that no definition defines
+	changed   <-chan struct{}       // closed when others must be computed again
 	retry     wait.Backoff
-	retryAt   time.Time // when what failed is tried again; zero: nothing failed
+	retryAt   time.Time // when failed work is tried again; zero if nothing failed
 }
 
-// New returns a controller that is yet to run, for a server that serves the definitions' own kind. groups makes what definitions
-// define. log gets what fails and is tried again, and definitions that cannot be served.
+// New returns a controller for a server that serves CustomResourceDefinitions. Call Run to start it. groups makes what
+// definitions define. log receives failures that are tried again and definitions that cannot be served.
 func New(h *server.Host, groups *serving.Groups, log *zap.Logger) (*Controller, error) {
 	definitions, err := stored.New(h, log)
 	if err != nil {
@@ -66,13 +66,13 @@ func New(h *server.Host, groups *serving.Groups, log *zap.Logger) (*Controller, 
 	}, nil
 }
 
-// Gate is the admission plug-in for creates and deletes that Run needs.
+// Gate returns the admission plug-in for creates and deletes that Run needs.
 func (c *Controller) Gate() admission.Mutator { return c.cleanup.Gate }
 
-// Synced is closed when all definitions that were found first are served.
+// Synced returns a channel that is closed when the definitions of the first list are served.
 func (c *Controller) Synced() <-chan struct{} { return c.synced }
 
-// Check is the health check: nil from the time on at which all definitions that were found first are served.
+// Check is the health check. It returns nil once the definitions of the first list are served.
 func (c *Controller) Check(context.Context) error {
 	select {
 	case <-c.synced:
@@ -86,7 +86,7 @@ func (c *Controller) Check(context.Context) error {
 	return errors.New(yet)
 }
 
-// Run works until ctx ends. It is called once.
+// Run works until ctx ends. Call it once.
 func (c *Controller) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer c.work.Wait()
@@ -115,7 +115,7 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// settle does what there is to do for the definitions to be looked at, until there are none.
+// settle processes dirty definitions until there are none.
 func (c *Controller) settle(ctx context.Context) {
 	if !c.complete {
 		return
@@ -125,7 +125,7 @@ func (c *Controller) settle(ctx context.Context) {
 		if len(work) == 0 {
 			break
 		}
-		c.serve(established(work)) // first of all: their names are theirs, whatever happens to the others
+		c.serve(established(work)) // first: established definitions keep their names, whatever happens to the others
 		c.ready()
 		for _, k := range work {
 			c.name(ctx, k)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// clean begins to delete the objects of a definition that is being deleted, unless that is under way.
+// clean starts the deletion of the objects of a definition that is being deleted, unless it is running.
 func (c *Controller) clean(ctx context.Context, k *known) {
 	if k.cleaning != nil || k.crd.DeletionTimestamp == nil || !slices.Contains(k.crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return
@@ -26,7 +26,7 @@ func (c *Controller) clean(ctx context.Context, k *known) {
 	c.work.Go(func() { c.cleanup.Run(ctx, d) })
 }
 
-// gone forgets a definition that is gone, whose names become free. last is how it was last; zero: nobody saw that.
+// gone forgets a definition that is gone, and frees its names. last is its last state, zero if that was not seen.
 func (c *Controller) gone(name string, last storage.Record) {
 	k := c.known[name]
 	if k == nil || k.crd == nil {
@@ -58,13 +58,13 @@ func (c *Controller) gone(name string, last storage.Record) {
 			case <-c.life.Done():
 			}
 		})
-	default: // who took the finalizer away by hand wants to keep the objects
+	default: // a client that removes the finalizer itself wants to keep the objects
 		c.withdraw(k)
 		delete(c.known, name)
 	}
 }
 
-// leave withdraws what a definition defined that is gone, after the last of its objects.
+// leave withdraws the API of a definition that is gone, after the sweep of its objects.
 func (c *Controller) leave(name string) {
 	k := c.known[name]
 	if k == nil || !k.leaving {
@@ -72,7 +72,7 @@ func (c *Controller) leave(name string) {
 	}
 	k.leaving = false
 	delete(c.leaving, k)
-	k.dirty = true // what has come in its place
+	k.dirty = true // a new definition may have replaced it
 	c.lookFor(k.served.resource.Group, k.served.names)
 	c.withdraw(k)
 	if k.crd == nil {

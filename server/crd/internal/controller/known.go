@@ -13,40 +13,40 @@ import (
 )
 
 const (
-	// What fails is tried again after a time that grows between these.
+	// Failed work is tried again after a delay that grows from leastWait to mostWait.
 	leastWait = 50 * time.Millisecond
 	mostWait  = 10 * time.Second
-	// headStart is how long servers with a common storage have to serve what was accepted before it is established. It is
-	// five seconds in kube-apiserver.
+	// headStart is how long servers with a shared storage have to serve a definition between its acceptance and its
+	// establishment. kube-apiserver waits five seconds.
 	headStart = 250 * time.Millisecond
-	// longestDispute is the longest time after which a server says again what another one does not agree with.
+	// longestDispute is the longest delay before a server repeats a status that another server has contradicted.
 	longestDispute = 10 * time.Minute
 )
 
-// known is one definition. Its crd is never changed, but replaced: when all is done for it, by one without the schemas, which
-// take some ten times the memory of their JSON.
+// known is one definition. Its crd is never changed, only replaced. When all work for the definition is done, a crd without
+// schemas replaces it, because schemas take about ten times the memory of their JSON.
 type known struct {
 	crd      *apiextensionsv1.CustomResourceDefinition
 	slim     bool       // crd has no schemas
-	spec     specDigest // of crd
+	spec     specDigest // the digest of crd
 	revision int64
-	claim    int64         // the revision at which it was first seen with accepted names; 0: it has none
-	checked  int64         // the generation whose schemas were looked at for the status
-	dirty    bool          // it is to be looked at
-	failed   bool          // it is to be looked at again, when some time has passed
+	claim    int64         // the revision at which it was first seen with accepted names; 0 if it has none
+	checked  int64         // the generation whose schemas were checked for the status
+	dirty    bool          // it must be processed
+	failed   bool          // it must be processed again after a delay
 	logged   bool          // a failure was logged since the last success
-	due      time.Time     // when it may be established, if it waits for that
-	served   *served       // what is served of it; nil: nothing
-	refused  string        // why it could not be served, as it was last logged
-	written  string        // the last of these that this server has put into the status
-	accepted int64         // the generation whose names this server has accepted; 0: none
-	again    time.Time     // when it says so again although another server has refused them
-	dispute  *wait.Backoff // of again
+	due      time.Time     // when it may be established; zero if it does not wait for that
+	served   *served       // what is served for it; nil if nothing is
+	refused  string        // why it could not be served, as last logged
+	written  string        // the last value of refused that this server wrote to the status
+	accepted int64         // the generation whose names this server has accepted; 0 if none
+	again    time.Time     // when this server accepts the names again although another one has refused them
+	dispute  *wait.Backoff // the delays for again
 	cleaning context.CancelFunc
-	leaving  bool // it is gone, and its objects are looked for; crd is nil, or the one that has come in its place
+	leaving  bool // it is gone and the sweep of its objects is running; crd is nil or the definition that replaced it
 }
 
-// nextRetry returns when something is to be looked at though nothing has changed; nil: nothing is.
+// nextRetry returns a channel that fires when a definition must be processed although nothing has changed, or nil.
 func (c *Controller) nextRetry() <-chan time.Time {
 	var next time.Time
 	failed := false
@@ -74,7 +74,7 @@ func (c *Controller) nextRetry() <-chan time.Time {
 	return time.After(time.Until(next))
 }
 
-// retryDue has looked at what nextRetry was for.
+// retryDue marks the definitions as dirty that nextRetry fired for.
 func (c *Controller) retryDue() {
 	now := time.Now()
 	failed := !c.retryAt.IsZero() && !now.Before(c.retryAt)
@@ -86,7 +86,7 @@ func (c *Controller) retryDue() {
 	}
 }
 
-// dropSchemas drops the schemas of a definition that is served as it is, and whose schemas were looked at.
+// dropSchemas drops the schemas of a definition whose current state is served and whose schemas were checked.
 func (k *known) dropSchemas() {
 	if k.crd == nil || k.slim || k.leaving || k.checked != k.crd.Generation || !k.served.is(k) {
 		return
@@ -100,7 +100,7 @@ func (k *known) dropSchemas() {
 	k.crd, k.slim = &crd, true
 }
 
-// established returns the definitions that are established.
+// established returns the definitions in all that are established.
 func established(all []*known) []*known {
 	var out []*known
 	for _, k := range all {
@@ -111,7 +111,7 @@ func established(all []*known) []*known {
 	return out
 }
 
-// ready says that all definitions found first are served.
+// ready records that the definitions of the first list are served.
 func (c *Controller) ready() {
 	select {
 	case <-c.synced:
@@ -120,7 +120,8 @@ func (c *Controller) ready() {
 	}
 }
 
-// takeDirty returns the definitions to be looked at: first those whose names were accepted first, then as they were made.
+// takeDirty returns the dirty definitions and marks them as clean. Those whose names were accepted first come first, then the
+// older ones.
 func (c *Controller) takeDirty() []*known {
 	var out []*known
 	for _, k := range c.known {

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// namesakes finds the definitions of a group by the names that they ask for or have, so that who comes to have a name, or loses it,
-// concerns those that may want it, and not all of the group.
+// namesakes is an index of the definitions of a group by the names that they ask for or have. If a name is taken or becomes free,
+// only the definitions with that name must be processed, not the whole group.
 type namesakes struct {
 	members          map[*known]bool
-	resources, kinds map[string]map[*known]bool // plurals, singulars and short names; kinds and list kinds
+	resources, kinds map[string]map[*known]bool // by plurals, singulars and short names; by kinds and list kinds
 }
 
-// resourceNames and kindNames are the two sets of names that a definition may have, without what is empty.
+// resourceNames and kindNames return the two sets of names of a definition, without empty ones.
 func resourceNames(names apiextensionsv1.CustomResourceDefinitionNames) []string {
 	return withoutEmpty(append([]string{names.Plural, names.Singular}, names.ShortNames...))
 }
@@ -30,7 +30,7 @@ func withoutEmpty(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// enter adds a definition to its group, by the names of its crd.
+// enter adds a definition to the index of its group, by the names of its crd.
 func (c *Controller) enter(k *known) {
 	g := c.namesakes[k.crd.Spec.Group]
 	if g == nil {
@@ -52,7 +52,7 @@ func (c *Controller) enter(k *known) {
 	}
 }
 
-// exit takes a definition out of its group, before its crd changes.
+// exit removes a definition from the index of its group. Call it before its crd changes.
 func (c *Controller) exit(k *known) {
 	if k.crd == nil {
 		return
@@ -79,7 +79,7 @@ func (c *Controller) exit(k *known) {
 	}
 }
 
-// look has the definitions of a group looked at.
+// look marks all definitions of a group as dirty.
 func (c *Controller) look(group string) {
 	if g := c.namesakes[group]; g != nil {
 		for k := range g.members {
@@ -88,8 +88,8 @@ func (c *Controller) look(group string) {
 	}
 }
 
-// lookFor has those definitions of a group looked at that ask for one of the names or have it, and those that are not served as
-// they ask to be, whatever that is for.
+// lookFor marks the definitions of a group as dirty that ask for or have one of the names. It also marks those that are not
+// served as they ask to be, for whatever reason.
 func (c *Controller) lookFor(group string, names ...apiextensionsv1.CustomResourceDefinitionNames) {
 	g := c.namesakes[group]
 	if g == nil {
@@ -112,7 +112,7 @@ func (c *Controller) lookFor(group string, names ...apiextensionsv1.CustomResour
 	}
 }
 
-// taken returns the names that a definition may not have, of those that it asks for or has.
+// taken returns the names that a definition asks for or has, but may not have.
 func (c *Controller) taken(k *known) *definition.Taken {
 	taken := &definition.Taken{}
 	group := k.crd.Spec.Group
@@ -145,8 +145,8 @@ func (c *Controller) taken(k *known) *definition.Taken {
 	return taken
 }
 
-// used are names of a group that others than definitions have: as names of resources and kinds, and as any that a definition
-// could be in conflict with.
+// used are the names of a group that belong to resources without a definition. resources and kinds are their resources and kinds;
+// names and kindNames are all names with which a definition could conflict.
 type used struct {
 	resources, kinds map[string]bool
 	names, kindNames map[string]bool
@@ -157,7 +157,7 @@ func (u *used) equal(other *used) bool {
 		maps.Equal(u.names, other.names) && maps.Equal(u.kindNames, other.kindNames)
 }
 
-// compareOthers looks at what others serve, and has the definitions looked at in whose groups that changed.
+// compareOthers updates others, and marks the definitions as dirty in whose groups others changed.
 func (c *Controller) compareOthers() {
 	c.changed = c.catalogue.Changed()
 	own := map[schema.GroupResource]bool{}
@@ -199,7 +199,7 @@ func (c *Controller) compareOthers() {
 	}
 }
 
-// freshen looks at what others serve if it may have changed since.
+// freshen calls compareOthers if others may have changed.
 func (c *Controller) freshen() {
 	select {
 	case <-c.changed:
@@ -208,7 +208,7 @@ func (c *Controller) freshen() {
 	}
 }
 
-// rank orders claims: those that have none come last.
+// rank returns a number that orders claims. Definitions without a claim come last.
 func rank(k *known) int64 {
 	if k.claim == 0 {
 		return int64(^uint64(0) >> 1)

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// newNames is a controller that has nothing but definitions.
+// newNames returns a controller with only the fields for definitions.
 func newNames() *Controller {
 	return &Controller{known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{}, others: map[string]*used{}}
 }
 
-// someNames asks for few different names, so that many definitions want the same.
+// someNames returns names from a small set, so that many definitions want the same.
 func someNames(r *rand.Rand, n int) apiextensionsv1.CustomResourceDefinitionNames {
 	one := func(prefix string) string { return fmt.Sprint(prefix, r.IntN(n)) }
 	names := apiextensionsv1.CustomResourceDefinitionNames{Plural: one("name"), Singular: one("name"), Kind: one("Kind"), ListKind: one("Kind")}
@@ -26,7 +26,7 @@ func someNames(r *rand.Rand, n int) apiextensionsv1.CustomResourceDefinitionName
 	return names
 }
 
-// takenOfAll is what taken returns, found by asking all definitions and not those of the names.
+// takenOfAll computes the result of taken from all definitions instead of the index.
 func takenOfAll(c *Controller, k *known) *definition.Taken {
 	taken := &definition.Taken{}
 	if u := c.others[k.crd.Spec.Group]; u != nil {
@@ -46,8 +46,8 @@ func takenOfAll(c *Controller, k *known) *definition.Taken {
 	return taken
 }
 
-// TestNamesakes lets definitions come, ask for names, be accepted, be established and go at random. What each may have is what
-// asking all of them gives, and nothing is left of those that are gone.
+// TestNamesakes adds, changes, accepts, establishes and removes definitions at random. taken must return what takenOfAll returns,
+// and nothing may be left of removed definitions.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -71,7 +71,7 @@ func TestNamesakes(t *testing.T) {
 				continue
 			case k != nil && r.IntN(3) == 0:
 				crd.Spec.Names = someNames(r, 6)
-			case k != nil && r.IntN(4) == 0: // by another server, which did not know of the others
+			case k != nil && r.IntN(4) == 0: // as another server that did not have the others would do
 				definition.AcceptNames(crd, &definition.Taken{}, metav1.Now())
 			case k != nil:
 				now := metav1.Now()
@@ -97,7 +97,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestOneOfAThousand: a definition that comes or goes concerns those that want its names, those that wait for something, and no
+// TestOneOfAThousand checks that a new or removed definition makes only those dirty that want its names or that wait, and no
 // others of its group.
 func TestOneOfAThousand(t *testing.T) {
 	t.Parallel()
@@ -129,13 +129,13 @@ func TestOneOfAThousand(t *testing.T) {
 	if names := dirty(); len(names) != 1 {
 		t.Errorf("one that has its own names concerns %v", names)
 	}
-	accept(1001, "name7") // which has to wait
+	accept(1001, "name7") // which must wait
 	if names := dirty(); len(names) != 1 {
 		t.Errorf("one that does not get its names concerns %v", names)
 	}
 	c.known["names5.example.com"].refused = "something"
 	accept(1002, "name1002")
-	if names := dirty(); len(names) != 3 { // itself, the one that waits, the one that is not served
+	if names := dirty(); len(names) != 3 { // itself, the waiting one, and the one that is not served
 		t.Errorf("while others wait, one that has its own names concerns %v", names)
 	}
 	gone := c.known["names7.example.com"]

@@ -14,21 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// served is what is served of a definition, and what of the definition it was made of.
+// served describes what is served for a definition, and the parts of the definition that it was made from.
 type served struct {
 	resource schema.GroupResource
 	uid      types.UID
 	spec     specDigest
 	names    apiextensionsv1.CustomResourceDefinitionNames
-	closing  bool // discovery shows what is left to do with objects on their way out
+	closing  bool // whether discovery shows only the closingVerbs
 }
 
-// specDigest tells specs apart. A spec takes some ten times the memory of its JSON, and is not kept to be compared.
+// specDigest is the hash of a spec. Specs are not kept for comparison, because they take about ten times the memory of their
+// JSON.
 type specDigest [sha256.Size]byte
 
 func digestOf(crd *apiextensionsv1.CustomResourceDefinition) specDigest {
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(&crd.Spec) // a hash takes all, and a spec that was decoded is JSON
+	_ = json.NewEncoder(h).Encode(&crd.Spec) // a hash does not fail, and a decoded spec can be encoded
 	return specDigest(h.Sum(nil))
 }
 
@@ -37,15 +38,15 @@ func (s *served) is(k *known) bool {
 	return s != nil && s.uid == k.crd.UID && sameNames(s.names, k.crd.Status.AcceptedNames) && s.spec == k.spec
 }
 
-// change is what is to be done for one definition.
+// change is the new state of what is served for one definition.
 type change struct {
 	of    *known
 	next  *served
 	group server.Group
 }
 
-// serve has the server serve what the definitions define, as far as their status says that they are served. What has not
-// changed is not touched; all that has changes at once, unless something is wrong with it.
+// serve updates what the server serves for the definitions in work, if their status says that they are served. Unchanged APIs are
+// not touched. The changed ones are replaced together, or one by one if that fails.
 func (c *Controller) serve(work []*known) {
 	var changes []change
 	for _, k := range work {
@@ -99,14 +100,15 @@ func (c *Controller) serve(work []*known) {
 	}
 }
 
-// isToServe reports whether a definition is to be served by its status. A conflict leaves one without names of its own
-// that was never established.
+// isToServe reports whether a definition must be served according to its status. After a conflict, a definition that was never
+// established may lack some names.
 func (c *Controller) isToServe(k *known) bool {
 	names := k.crd.Status.AcceptedNames
 	return definition.IsServed(k.crd) && names.Plural != "" && names.Singular != "" && names.Kind != "" && names.ListKind != ""
 }
 
-// waits reports whether a definition has the kind of one that is gone, and that is yet to be withdrawn. It is looked at then.
+// waits reports whether a definition has the same kind as a definition that is leaving. It is processed again when that one is
+// withdrawn.
 func (c *Controller) waits(k *known) bool {
 	for other := range c.leaving {
 		if other.served.resource.Group == k.crd.Spec.Group && other.served.names.Kind == k.crd.Status.AcceptedNames.Kind {
@@ -116,8 +118,8 @@ func (c *Controller) waits(k *known) bool {
 	return false
 }
 
-// isTaken says which name that a definition was accepted with others have that are served here: the program may have come to
-// serve a kind that was defined before. Its objects are not the definition's. "" is none.
+// isTaken returns a message if a name of a definition is used here by something else, and "" if not. For example, the program may
+// now serve a kind that was defined before. The objects of that kind do not belong to the definition.
 func (c *Controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) string {
 	c.freshen()
 	u, names := c.others[crd.Spec.Group], crd.Status.AcceptedNames
@@ -131,13 +133,13 @@ func (c *Controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) stri
 	return ""
 }
 
-// group makes what a definition serves.
+// group returns what a definition defines.
 func (c *Controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
 	defer c.definitions.Panics.Caught(&err)
 	return c.groups.Of(crd)
 }
 
-// replace serves all changes, or none.
+// replace serves all changes, or none of them if it returns an error.
 func (c *Controller) replace(changes ...change) error {
 	if len(changes) == 0 {
 		return nil
@@ -162,8 +164,8 @@ func (c *Controller) replace(changes ...change) error {
 	return nil
 }
 
-// refuse tells once that a definition cannot be served as it is. What was served of it goes on being served. It is tried again
-// when the definition changes, or what others serve.
+// refuse logs once that a definition cannot be served in its current state. Its last valid state is still served. It is tried
+// again when the definition or the names in others change.
 func (c *Controller) refuse(k *known, why string) {
 	if k.refused == why {
 		return
@@ -172,10 +174,10 @@ func (c *Controller) refuse(k *known, why string) {
 	c.log.Error("a definition cannot be served", zap.String("name", k.crd.Name), zap.String("reason", why))
 }
 
-// closingVerbs are what discovery shows of objects whose definition is being deleted.
+// closingVerbs returns the verbs that discovery shows for objects whose definition is being deleted.
 func closingVerbs() []string { return []string{"delete", "deletecollection", "get", "list", "watch"} }
 
-// closeTerminating refuses creates of what a definition defines that is being deleted, and has discovery show that.
+// closeTerminating refuses creates of objects whose definition is being deleted, and updates the verbs in discovery.
 func (c *Controller) closeTerminating(k *known) {
 	if k.served == nil {
 		return
@@ -196,7 +198,7 @@ func (c *Controller) closeTerminating(k *known) {
 	k.served.closing = closing
 }
 
-// withdraw ends serving what is served of a definition.
+// withdraw stops serving what a definition defined.
 func (c *Controller) withdraw(k *known) {
 	k.refused = ""
 	if k.served == nil {
@@ -210,7 +212,8 @@ func (c *Controller) withdraw(k *known) {
 	k.served = nil
 }
 
-// whole returns a definition with its schemas. One that is stored otherwise by now is an error: the change will be seen.
+// whole returns a definition with its schemas. If the stored definition differs from k it returns an error: the watch will report
+// the change.
 func (c *Controller) whole(k *known) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if !k.slim {
 		return k.crd, nil

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// name keeps what the status of a definition says of its names, its schemas and its approval. One that is being deleted
-// keeps the names it has, until it is gone.
+// name updates the status of a definition about its names, schemas and approval. A definition that is being deleted keeps its
+// names until it is gone.
 func (c *Controller) name(ctx context.Context, k *known) {
 	if k.crd.DeletionTimestamp != nil {
 		k.again = time.Time{}
@@ -47,9 +47,9 @@ func (c *Controller) name(ctx context.Context, k *known) {
 	}
 }
 
-// yields reports whether another server has refused the names that this one accepted, and that it is not yet time to accept
-// them again. The other one may serve a kind of that name, or may have known less and have ended since. Both would write for
-// ever without a pause, which is longer each time.
+// yields reports whether another server has refused the names that this server accepted, and it is too early to accept them
+// again. The other server may serve a kind of that name. Or it had older information and may have ended since. Without a delay
+// both servers would write forever. The delay grows each time.
 func (k *known) yields(now time.Time) bool {
 	refused := definition.Condition(k.crd, apiextensionsv1.NamesAccepted)
 	if refused == nil || refused.Status == apiextensionsv1.ConditionTrue || k.accepted != k.crd.Generation {
@@ -69,18 +69,18 @@ func (k *known) yields(now time.Time) bool {
 	return false
 }
 
-// hasItsNames reports whether a definition has all names that it asks for, and for good.
+// hasItsNames reports whether a definition permanently has all names that it asks for.
 func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return sameNames(crd.Spec.Names, crd.Status.AcceptedNames) &&
 		definition.IsTrue(crd, apiextensionsv1.Established) && definition.IsTrue(crd, apiextensionsv1.NamesAccepted)
 }
 
-// establish says of a definition that it is established, when it is served here, and when all that was accepted before
-// its names was seen: of two servers that accepted the same names one has to step back. Other servers have some time to
-// serve it, too. Of one that cannot be served it says why.
+// establish marks a definition as established when this server serves it and has seen everything that was accepted before its
+// names: if two servers accepted the same names, one definition must lose them. In a shared storage the other servers get
+// headStart to serve it. If a definition cannot be served, establish writes the reason to the status.
 func (c *Controller) establish(ctx context.Context, k *known) {
 	if k.refused != "" && k.crd.DeletionTimestamp == nil && definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) &&
-		(k.written != k.refused || !definition.IsNotServed(k.crd)) { // another server's words are as good
+		(k.written != k.refused || !definition.IsNotServed(k.crd)) { // another server's reason is sufficient
 		done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 			return definition.SetNotServed(crd, k.refused, now)
 		})
@@ -103,16 +103,16 @@ func (c *Controller) establish(ctx context.Context, k *known) {
 	names := k.crd.Status.AcceptedNames
 	c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 		if !definition.IsTrue(crd, apiextensionsv1.NamesAccepted) || !sameNames(crd.Status.AcceptedNames, names) {
-			return false // it is not what is served
+			return false // these are not the names that are served
 		}
 		return definition.SetEstablished(crd, now)
 	})
 }
 
-// write changes the status of a definition, and nothing else, from what it is now, and reports whether it is as it should be. What fails is
-// tried again later.
+// write applies change to the status of the stored definition, and reports whether the status is then as wanted. A failed write
+// is tried again later.
 func (c *Controller) write(ctx context.Context, k *known, change stored.Change) bool {
-	trial := *k.crd // of which change changes the status
+	trial := *k.crd // change may change only the status
 	k.crd.Status.DeepCopyInto(&trial.Status)
 	if !change(&trial, stored.Now()) {
 		return true
@@ -122,8 +122,8 @@ func (c *Controller) write(ctx context.Context, k *known, change stored.Change) 
 	case err == nil:
 		c.update(crd, revision)
 		k.logged = false
-		k.dirty = false // by what was done here there is nothing to do; what others did is seen by the watch
-	case apierrors.IsNotFound(err) || ctx.Err() != nil: // its end will be seen
+		k.dirty = false // nothing is left to do for this write; the watch reports those of others
+	case apierrors.IsNotFound(err) || ctx.Err() != nil: // the watch will report its deletion
 	default:
 		k.failed = true
 		level := zap.WarnLevel
@@ -136,7 +136,7 @@ func (c *Controller) write(ctx context.Context, k *known, change stored.Change) 
 	return err == nil
 }
 
-// update keeps a definition as it is at a revision, unless it is known as it was later.
+// update stores the state of a definition at a revision, unless a later state is known.
 func (c *Controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
 	k := c.known[crd.Name]
 	if k == nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// drain takes what has come meanwhile, so that much that comes together is served together.
+// drain processes all waiting batches, so that many changes at once are served together.
 func (c *Controller) drain(batches <-chan background.Batch) {
 	for {
 		select {
@@ -22,7 +22,7 @@ func (c *Controller) drain(batches <-chan background.Batch) {
 	}
 }
 
-// follow watches the definitions until ctx ends; when the watch ends it begins again.
+// follow watches the definitions until ctx ends. When the watch ends, it starts a new one.
 func (c *Controller) follow(ctx context.Context, out chan<- background.Batch) {
 	seen := func(b background.Batch) {
 		b.Events = slices.Clone(b.Events)
@@ -37,7 +37,7 @@ func (c *Controller) follow(ctx context.Context, out chan<- background.Batch) {
 	})
 }
 
-// observe keeps known up to date.
+// observe updates known.
 func (c *Controller) observe(b background.Batch) {
 	for _, e := range b.Events {
 		c.seen = max(c.seen, e.Record.Revision)
@@ -47,7 +47,7 @@ func (c *Controller) observe(b background.Batch) {
 			c.gone(e.Record.Key, e.Record)
 		default:
 			if k := c.known[e.Record.Key]; k != nil && k.crd != nil && k.revision == e.Record.Revision {
-				k.dirty = true // that this was written here, seen now
+				k.dirty = true // this server wrote this state; now the watch has reported it
 				continue
 			}
 			crd, err := c.definitions.Decode(e.Record)
@@ -56,7 +56,7 @@ func (c *Controller) observe(b background.Batch) {
 				continue
 			}
 			if k := c.known[e.Record.Key]; k != nil && k.crd != nil && k.crd.UID != crd.UID {
-				c.gone(e.Record.Key, storage.Record{}) // it went and came while nobody watched
+				c.gone(e.Record.Key, storage.Record{}) // it was deleted and created again while there was no watch
 			}
 			c.update(crd, e.Record.Revision)
 		}

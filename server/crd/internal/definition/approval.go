@@ -20,10 +20,10 @@ func ProtectedGroup(group string) bool {
 	return false
 }
 
-// Approval is what the annotation api-approved.kubernetes.io says of an API.
+// Approval is the approval of an API according to the annotation api-approved.kubernetes.io.
 type Approval int
 
-// The approvals.
+// These are the approvals.
 const (
 	InvalidApproval Approval = iota // neither of the others
 	MissingApproval
@@ -31,7 +31,7 @@ const (
 	Approved   // the URL of the approval
 )
 
-// ApprovalOf returns what annotations say of the approval of an API, and that in words.
+// ApprovalOf returns the approval of an API according to its annotations, and a message that describes it.
 func ApprovalOf(annotations map[string]string) (approval Approval, message string) {
 	const see = "see https://github.com/kubernetes/enhancements/pull/1111"
 	text := annotations[apiextensionsv1.KubeAPIApprovedAnnotation]
@@ -49,7 +49,7 @@ func ApprovalOf(annotations map[string]string) (approval Approval, message strin
 }
 
 // SetApproval sets the condition KubernetesAPIApprovalPolicyConformant of a definition in a protected group, in place, and
-// reports whether that changed something. The group never changes: a definition in another group never has the condition.
+// reports whether that changed anything. A definition in another group never has the condition, because the group never changes.
 func SetApproval(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 	if !ProtectedGroup(crd.Spec.Group) {
 		return false

@@ -12,21 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Bounds of a definition, none of which kube-apiserver has: what is within them is judged, compiled and served in about a second at
-// most, however hostile it is. In brackets is what the largest definitions of some sixty well-known projects have. They hold for all
-// versions together, and what versions have the same counts once; so do [rules.MaxRules], [rules.MaxRule], [rules.MaxRuleText] and
-// [structural.MaxPatternSize].
+// These are the bounds of a definition. kube-apiserver has none of them. A definition within the bounds is validated, compiled
+// and served in about a second at most, however hostile it is. In brackets is the maximum among the definitions of about sixty
+// well-known projects. The bounds hold for all versions together, and equal parts of versions count once. The same is true of
+// [rules.MaxRules], [rules.MaxRule], [rules.MaxRuleText] and [structural.MaxPatternSize].
 const (
 	maxVersions    = 100      // [4] each is in discovery, with all names
-	maxNames       = 100      // [4] short names, and categories
+	maxNames       = 100      // [4] short names; also categories
 	maxReviews     = 100      // [2] versions of ConversionReview
-	maxWebhookPath = 2 << 10  // bytes; each part of one that is wrong is an error that shows the whole
-	maxColumns     = 100      // [16] of a version; each is looked for in each object of a table
+	maxWebhookPath = 2 << 10  // bytes; each wrong part of a path is an error that shows the whole path
+	maxColumns     = 100      // [16] per version; each is evaluated for each object of a table
 	maxListMapKeys = 64       // [3]
 	maxPaths       = 16 << 20 // [1 MiB] bytes of the paths of all schemas, which errors show: long names around many fields
 )
 
-// boundErrors returns what of a definition is more than can be judged.
+// boundErrors returns the errors of a definition that is out of bounds.
 func boundErrors(spec *apiextensionsv1.CustomResourceDefinitionSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	names := path.Child("names")
@@ -35,7 +35,7 @@ func boundErrors(spec *apiextensionsv1.CustomResourceDefinitionSpec) field.Error
 	b.many(names.Child("shortNames"), len(spec.Names.ShortNames), maxNames)
 	b.many(names.Child("categories"), len(spec.Names.Categories), maxNames)
 	b.conversion(path.Child("conversion"), spec.Conversion)
-	if len(b.errs) > 0 { // what follows goes through all versions
+	if len(b.errs) > 0 { // the checks below visit all versions
 		return b.errs
 	}
 	l := layoutOf(spec)
@@ -50,12 +50,12 @@ func boundErrors(spec *apiextensionsv1.CustomResourceDefinitionSpec) field.Error
 	return b.errs
 }
 
-// bounds finds what is too much. After the first error in schemas it goes on no further.
+// bounds checks schemas against the bounds. It stops after the first error.
 type bounds struct {
 	errs field.ErrorList
 
-	count, ruleText int // of rules
-	patterns        int // instructions
+	count, ruleText int // number of rules, and bytes of their text
+	patterns        int // number of instructions
 	paths           int // bytes
 }
 
@@ -89,9 +89,9 @@ func (b *bounds) conversion(path *field.Path, conversion *apiextensionsv1.Custom
 	}
 }
 
-// schema counts what is in a schema and those inside. length is that of path as text.
+// schema counts a schema and those inside it. length is the length of path as text.
 func (b *bounds) schema(path *field.Path, schema *props, length, depth int) {
-	if schema == nil || len(b.errs) > 0 || depth > structural.MaxDepth { // which is refused for that
+	if schema == nil || len(b.errs) > 0 || depth > structural.MaxDepth { // too deep schemas are refused elsewhere
 		return
 	}
 	b.own(path, schema, length)
@@ -130,7 +130,7 @@ func (b *bounds) schema(path *field.Path, schema *props, length, depth int) {
 	}
 }
 
-// own counts what a schema has itself.
+// own counts the parts of a schema without those inside it.
 func (b *bounds) own(path *field.Path, schema *props, length int) {
 	if b.paths += length; b.paths > maxPaths {
 		b.errs = append(b.errs, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the paths of all fields may not be more than %d bytes together", maxPaths)))

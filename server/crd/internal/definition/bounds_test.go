@@ -15,7 +15,7 @@ func withSpec(c *crd, fields map[string]apiextensionsv1.JSONSchemaProps) {
 	}}
 }
 
-// TestBounds has as much of everything as is allowed, and then more. What is more is the only error, whatever else is wrong.
+// TestBounds checks definitions at each bound and above it. Above a bound, that must be the only error, whatever else is wrong.
 func TestBounds(t *testing.T) {
 	many := func(n int, prefix string) []string {
 		names := make([]string, n)
@@ -42,7 +42,7 @@ func TestBounds(t *testing.T) {
 	}
 	const schema = `spec.validation.openAPIV3Schema.properties[spec].properties`
 	tests := map[string]struct {
-		change func(c *crd, more int) // more is 0 for as much as is allowed, else 1
+		change func(c *crd, more int) // more is 0 at the bound, and 1 above it
 		want   string
 	}{
 		"versions": {func(c *crd, more int) {
@@ -120,7 +120,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestBoundsOfWebhooks has a path of a webhook that is wrong in each of its parts, each of which would be an error that shows it.
+// TestBoundsOfWebhooks has a path whose parts are all wrong, each of which would be an error with the whole path.
 func TestBoundsOfWebhooks(t *testing.T) {
 	c := parse(t, good)
 	path := strings.Repeat("/", 1<<20)

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A definition whose CA bundle is none is not established until that is mended; one that is established stays so, and may keep it.
+// A definition with an invalid CABundle is not established until that is corrected. One that is established stays so, and may
+// keep it.
 func TestInvalidBundle(t *testing.T) {
 	t.Parallel()
 	url := "https://example.com"
@@ -36,13 +37,13 @@ func TestInvalidBundle(t *testing.T) {
 	check("later", definition.SetNotServed(d, "for this reason", metav1.Now()), false, "True InitialNamesAccepted: the initial names have been accepted")
 }
 
-// TestUpdateOfAWebhook shows what an update may do to a webhook, before and after a definition is established.
+// TestUpdateOfAWebhook checks which changes of a webhook an update may make, before and after a definition is established.
 func TestUpdateOfAWebhook(t *testing.T) {
 	validator := validatorOf(t)
 	const invalid = `spec.conversion.webhookClientConfig.caBundle: Invalid value: "bm9uZQ==": unable to load root certificates: unable to parse bytes as PEM block`
 	for name, test := range map[string]struct {
 		established       bool
-		before, after     string // the bundles; "-" is no webhook at all
+		before, after     string // the bundles; "-" means no webhook
 		reviews, reviewed []string
 		want              []string
 	}{

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Canonicalize brings a valid definition into the one form in which kube-apiserver stores it, in place: JSON in defaults, enums
-// and examples is without spaces and sorted by names, and there is no webhook that says nothing. What reads differently but
-// means the same is thereby no change of the spec. It is idempotent.
+// Canonicalize changes a valid definition, in place, to the form in which kube-apiserver stores it. JSON in defaults, enums and
+// examples has no spaces and is sorted by names, and an empty webhook is removed. So a definition that differs only in notation
+// is no change of the spec. Canonicalize is idempotent.
 func Canonicalize(crd *apiextensionsv1.CustomResourceDefinition) {
 	if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig == nil && c.Webhook.ConversionReviewVersions == nil {
 		c.Webhook = nil
@@ -50,9 +50,9 @@ func canonicalizeSchema(schema *props) {
 	canonicalizeSchema(schema.Not)
 }
 
-// isPlain reports whether a text is surely a whole number or a string in the canonical form.
+// isPlain reports whether a text is certainly an integer or a string in the canonical form.
 func isPlain(text []byte) bool {
-	const digits = 18 // of any int64
+	const digits = 18 // any number of 18 digits is an int64
 	n := len(text)
 	switch {
 	case n > 1 && text[0] == '"' && text[n-1] == '"':
@@ -63,12 +63,12 @@ func isPlain(text []byte) bool {
 	return !slices.ContainsFunc(text, func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// canonicalJSON returns JSON in its canonical form, nil for null. What is none stays as it is.
+// canonicalJSON returns JSON in its canonical form, nil for null. Invalid JSON is returned unchanged.
 func canonicalJSON(text *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	if text == nil {
 		return nil
 	}
-	if isPlain(text.Raw) { // an enum may have a million of these, and each would take a decoder of its own
+	if isPlain(text.Raw) { // an enum may have a million of these values, and a decoder for each would be too expensive
 		return text
 	}
 	value, err := decoded(*text)

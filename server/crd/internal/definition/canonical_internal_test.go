@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// What is taken for canonical without being read is what reading and writing leave as it is.
+// JSON that isPlain accepts is not changed by decoding and encoding.
 func TestPlainJSONIsCanonical(t *testing.T) {
 	plain := 0
 	for _, text := range []string{

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Condition returns the condition of a type, as it is in crd, not copied, or nil if there is none.
+// Condition returns a pointer to the condition of a type inside crd, or nil if there is none.
 func Condition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) *apiextensionsv1.CustomResourceDefinitionCondition {
 	for i := range crd.Status.Conditions {
 		if crd.Status.Conditions[i].Type == t {
@@ -25,19 +25,20 @@ func IsTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.Cus
 	return c != nil && c.Status == apiextensionsv1.ConditionTrue
 }
 
-// IsServed reports whether what crd defines is to be served: its names are accepted, or were when it was established.
+// IsServed reports whether the status of crd says that its API is served: its names are accepted, or were when it was
+// established.
 func IsServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return IsTrue(crd, apiextensionsv1.NamesAccepted) || IsTrue(crd, apiextensionsv1.Established)
 }
 
-// IsTerminating reports whether crd is being deleted, so that nothing may be created any more of what it defines.
+// IsTerminating reports whether crd is being deleted, so that none of its objects may be created any more.
 func IsTerminating(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.DeletionTimestamp != nil || IsTrue(crd, apiextensionsv1.Terminating)
 }
 
-// SetCondition sets status, reason and message of the condition of c's type, in place, and reports whether that changed
-// something. lastTransitionTime becomes now when the status is another one, or there was no time. A condition keeps its
-// observedGeneration: like kube-apiserver this package writes none, and leaves those that others wrote.
+// SetCondition sets status, reason and message of the condition of c's type, in place, and reports whether that changed anything.
+// It sets lastTransitionTime to now if the status changes, or if there was no time. A condition keeps its observedGeneration:
+// like kube-apiserver, this package writes none and keeps those that others wrote.
 func SetCondition(crd *apiextensionsv1.CustomResourceDefinition, c apiextensionsv1.CustomResourceDefinitionCondition, now metav1.Time) bool {
 	c.LastTransitionTime = now
 	old := Condition(crd, c.Type)
@@ -61,8 +62,8 @@ func RemoveCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensi
 	return len(crd.Status.Conditions) != before
 }
 
-// SetEstablished says in place that what crd defines is served, unless the certificates for its webhook are none, and reports
-// whether that changed something.
+// SetEstablished sets the condition Established to True, in place, and reports whether that changed anything. If the CABundle of
+// the webhook is invalid, it calls SetNotServed instead.
 func SetEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 	if hasInvalidBundle(crd) {
 		return SetNotServed(crd, "", now)
@@ -73,14 +74,14 @@ func SetEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Ti
 	}, now)
 }
 
-// The reasons of SetNotServed, of which kube-apiserver has the second alone.
+// These are the reasons of SetNotServed. kube-apiserver has only the second one.
 const (
 	reasonNotServed     = "NotServed"
 	reasonInvalidBundle = "InvalidCABundle"
 )
 
-// SetNotServed says in place of a definition that was never established why it cannot be, though its names are accepted, and
-// reports whether that changed something. Certificates that are none are why, whatever else is.
+// SetNotServed sets the condition Established to False with the message why, in place, and reports whether that changed anything.
+// It does so only if Established is not True. An invalid CABundle takes precedence over why.
 func SetNotServed(crd *apiextensionsv1.CustomResourceDefinition, why string, now metav1.Time) bool {
 	if IsTrue(crd, apiextensionsv1.Established) {
 		return false
@@ -94,14 +95,14 @@ func SetNotServed(crd *apiextensionsv1.CustomResourceDefinition, why string, now
 	return SetCondition(crd, c, now)
 }
 
-// IsNotServed reports whether crd says that it cannot be served, as SetNotServed does.
+// IsNotServed reports whether crd has the condition that SetNotServed sets.
 func IsNotServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := Condition(crd, apiextensionsv1.Established)
 	return c != nil && c.Status == apiextensionsv1.ConditionFalse && (c.Reason == reasonNotServed || c.Reason == reasonInvalidBundle)
 }
 
-// SetStructural keeps the condition NonStructuralSchema, in place, and reports whether that changed something: it is there
-// only while a schema is not structural, which Validate refuses.
+// SetStructural updates the condition NonStructuralSchema, in place, and reports whether that changed anything. The condition
+// exists only while a schema is not structural, which Validate refuses.
 func SetStructural(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 	var errs field.ErrorList
 	if crd.Spec.PreserveUnknownFields {
@@ -120,8 +121,9 @@ func SetStructural(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Tim
 	}, now)
 }
 
-// Terminate does what the first DELETE does to a definition, in place: it has a deletionTimestamp, the finalizer that stays
-// until its objects are gone, and the condition Terminating. It returns false for a later DELETE, which is as of any object.
+// Terminate applies the first DELETE to a definition, in place. It sets a deletionTimestamp, the finalizer that stays until the
+// objects are gone, and the condition Terminating. For a later DELETE it returns false and changes nothing: that is handled as
+// for any object.
 func Terminate(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 	if crd.DeletionTimestamp != nil {
 		return false
@@ -134,22 +136,22 @@ func Terminate(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) b
 	return true
 }
 
-// Deletion is how far the deletion of the objects of a definition has come: the reason of the condition Terminating.
+// Deletion is the stage of the deletion of a definition's objects. It is the reason of the condition Terminating.
 type Deletion string
 
-// The stages of a deletion. The condition is True until nothing is left to do.
+// These are the stages of a deletion. The condition is True until nothing is left to delete.
 const (
-	DeletionPending    Deletion = "InstanceDeletionPending"
-	DeletionInProgress Deletion = "InstanceDeletionInProgress"
-	DeletionFailed     Deletion = "InstanceDeletionFailed" // the detail says what failed
-	DeletionCheck      Deletion = "InstanceDeletionCheck"  // objects are left after a while, the detail says what is waited for
-	DeletionCompleted  Deletion = "InstanceDeletionCompleted"
-	NeverEstablished   Deletion = "NeverEstablished"
-	OverlapsBuiltIn    Deletion = "OverlappingBuiltInResource" // they are the objects of something else that is served
+	DeletionPending    Deletion = "InstanceDeletionPending"    // the deletion will begin soon
+	DeletionInProgress Deletion = "InstanceDeletionInProgress" // objects are being deleted
+	DeletionFailed     Deletion = "InstanceDeletionFailed"     // a deletion failed; the detail says which
+	DeletionCheck      Deletion = "InstanceDeletionCheck"      // the definition was never established
+	DeletionCompleted  Deletion = "InstanceDeletionCompleted"  // all objects are deleted
+	NeverEstablished   Deletion = "NeverEstablished"           // there never were objects
+	OverlapsBuiltIn    Deletion = "OverlappingBuiltInResource" // something else that is served has the objects
 )
 
-// SetTerminating sets the condition Terminating, in place, and reports whether that changed something. detail is for the
-// stages that have one.
+// SetTerminating sets the condition Terminating, in place, and reports whether that changed anything. detail is used only for
+// DeletionFailed and DeletionCheck.
 func SetTerminating(crd *apiextensionsv1.CustomResourceDefinition, stage Deletion, detail string, now metav1.Time) bool {
 	c := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: string(stage),

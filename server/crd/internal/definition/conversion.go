@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// reviewVersions returns the versions of ConversionReview that a webhook may know, of which it has to know one.
+// reviewVersions returns the versions of ConversionReview that this package supports. A webhook must accept one of them.
 func reviewVersions() []string { return []string{"v1", "v1beta1"} }
 
-// conversionErrors judges how objects are converted, whoever does that.
+// conversionErrors validates the conversion of a spec.
 func (j *judge) conversionErrors(path *field.Path) field.ErrorList {
 	conversion := j.spec.Conversion
 	if conversion == nil {
@@ -49,7 +49,7 @@ func (j *judge) conversionErrors(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// clientErrors judges where a webhook is.
+// clientErrors validates the address of a webhook.
 func (j *judge) clientErrors(path *field.Path, client *apiextensionsv1.WebhookClientConfig) field.ErrorList {
 	if client == nil {
 		return field.ErrorList{field.Required(path, "required when strategy is set to Webhook")}
@@ -97,7 +97,7 @@ func webhookURLErrors(path *field.Path, text string) field.ErrorList {
 func webhookServiceErrors(path *field.Path, service *apiextensionsv1.ServiceReference) field.ErrorList {
 	var errs field.ErrorList
 	if service.Namespace == "" {
-		errs = append(errs, field.Required(path.Child("name"), "")) // sic: kube-apiserver takes one for the other
+		errs = append(errs, field.Required(path.Child("name"), "")) // sic: kube-apiserver exchanges the two fields
 	}
 	if service.Name == "" {
 		errs = append(errs, field.Required(path.Child("namespace"), ""))
@@ -140,14 +140,14 @@ func webhookPathErrors(path *field.Path, urlPath string) field.ErrorList {
 	return errs
 }
 
-// hasInvalidBundle reports whether the certificates for a definition's webhook are none.
+// hasInvalidBundle reports whether the CABundle of a definition's webhook is invalid.
 func hasInvalidBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
 	return conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil &&
 		webhook.CheckBundle(conversion.Webhook.ClientConfig.CABundle) != nil
 }
 
-// reviewErrors judges the versions of ConversionReview that a webhook knows.
+// reviewErrors validates the versions of ConversionReview that a webhook accepts.
 func (j *judge) reviewErrors(path *field.Path, versions []string) field.ErrorList {
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(path, "")}

@@ -6,11 +6,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// webhookPort is where the service of a webhook listens if it does not say so.
+// webhookPort is the default port of a webhook's service.
 const webhookPort = 443
 
-// SetDefaults sets what a definition does not say, in place: the singular and list kind from the kind, no conversion, the port
-// of a webhook's service, and the storage version as the one that is stored. It is idempotent.
+// SetDefaults sets the defaults of a definition, in place: the singular and list kind from the kind, the conversion None, the
+// port of a webhook's service, and the storage version as the stored version. It is idempotent.
 func SetDefaults(crd *apiextensionsv1.CustomResourceDefinition) {
 	spec := &crd.Spec
 	if spec.Names.Singular == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 )
 
-// FuzzValidate holds that nothing a client can send makes anything here panic or answer differently the second time, that
-// defaults and the canonical form are idempotent, and that judging changes nothing.
+// FuzzValidate checks that no input of a client makes this package panic or return something else the second time, that defaults
+// and the canonical form are idempotent, and that validation changes nothing.
 func FuzzValidate(f *testing.F) {
 	validator := validatorOf(f)
 	seeds := 0

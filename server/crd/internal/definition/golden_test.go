@@ -21,11 +21,11 @@ import (
 
 type crd = apiextensionsv1.CustomResourceDefinition
 
-// golden is a definition as a client sends it, the stored one that it replaces if there is any, and what the code of
-// kube-apiserver 1.37 makes of it. testdata/corpus.jsonl.gz has more than a thousand, each in a line, and
-// testdata/rules.jsonl.gz as many with rules. They were made by a program
-// that makes definitions, most with a few faults, and calls k8s.io/apiextensions-apiserver v0.37.2 with them: defaults,
-// conversion to its internal types, the strategies of its registry and their validation, and conversion back.
+// golden is a definition as a client sends it, the stored one that it replaces if there is any, and the result of the code of
+// kube-apiserver 1.37. testdata/corpus.jsonl.gz has more than a thousand of them, one per line, and testdata/rules.jsonl.gz as
+// many with rules. A program made them: it generated definitions, most of them with a few errors, and called
+// k8s.io/apiextensions-apiserver v0.37.2 for the defaults, the conversion to its internal types, the strategies of its registry
+// and their validation, and the conversion back.
 type golden struct {
 	CRD, Old                 json.RawMessage
 	Created, Updated, Status *verdict
@@ -33,14 +33,14 @@ type golden struct {
 
 type verdict struct {
 	Result   json.RawMessage // as prepared, if the errors are none
-	Errors   [][3]string     // type, field, what is told
+	Errors   [][3]string     // type, field, detail
 	Ordered  bool            // the errors are always in this order; otherwise they are sorted here
 	Warnings []string        // sorted
-	Panic    bool            // kube-apiserver's code does that
-	Grown    bool            // so is the generation
+	Panic    bool            // kube-apiserver's code panics
+	Grown    bool            // whether the generation grows
 }
 
-// validatorOf returns a validator; one is enough for a test.
+// validatorOf returns the validator of the tests.
 func validatorOf(t testing.TB) definition.Validator {
 	t.Helper()
 	compiler, err := rules.NewCompiler()
@@ -59,7 +59,7 @@ func decode(t testing.TB, text []byte) *crd {
 	return c
 }
 
-// rows are errors as the corpus has them, without those of what is not supported yet.
+// rows returns errors in the form of the corpus, without those of unsupported features.
 func rows(errs field.ErrorList, ordered bool) [][3]string {
 	var all [][3]string
 	for _, err := range errs {
@@ -95,7 +95,7 @@ func corpus(t testing.TB, name string, f func(g *golden)) {
 	}
 }
 
-// TestCorpus holds that everything here agrees with kube-apiserver.
+// TestCorpus checks that the results agree with kube-apiserver.
 func TestCorpus(t *testing.T) {
 	created, updated, statuses, good, wrong := 0, 0, 0, 0, 0
 	validator := validatorOf(t)
@@ -154,7 +154,7 @@ func TestCorpus(t *testing.T) {
 				definition.Canonicalize(old)
 				differ("generation", g, v.Grown, !reflect.DeepEqual(roundTrip(t, c).Spec, roundTrip(t, old).Spec))
 			}
-			c.Generation = decode(t, v.Result).Generation // which is the registry's
+			c.Generation = decode(t, v.Result).Generation // the registry sets it
 			hold("update", g, v, c, errs)
 		}
 		if v := g.Status; v != nil {
@@ -177,7 +177,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// roundTrip returns a definition as it is read by clients.
+// roundTrip returns a definition as clients decode it.
 func roundTrip(t testing.TB, c *crd) *crd {
 	text, err := json.Marshal(c)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxShown is how many bytes of a part of a definition an error shows. There may be an error for each level of a schema, and
-// each shows all that is below.
+// maxShown is the maximum number of bytes of a part of a definition in an error. There may be an error for each level of a
+// schema, and each of them shows all levels below.
 const maxShown = 64 << 10
 
-// internalForm returns a part of a definition as errors of kube-apiserver show it, which is the JSON of an internal type: the
-// names are those of fields in Go, and everything is there. What is longer than maxShown is not shown.
+// internalForm returns a part of a definition as errors of kube-apiserver show it: as the JSON of an internal type, with the
+// names of Go fields and without omitting empty fields. A part longer than maxShown is not shown.
 func internalForm(part any) any {
 	var w internalWriter
 	w.value(reflect.ValueOf(part))
@@ -26,7 +26,7 @@ func internalForm(part any) any {
 	return json.RawMessage(w.b.Bytes())
 }
 
-// internalWriter writes an internal form, and stops when it is too long.
+// internalWriter writes the internal form, and stops when it is too long.
 type internalWriter struct {
 	b    bytes.Buffer
 	long bool // a text or a map
@@ -50,12 +50,12 @@ func (w *internalWriter) value(v reflect.Value) {
 	case kind == reflect.Struct:
 		w.fields(v)
 	default:
-		w.json(v.Interface()) // a text, a number or a boolean
+		w.json(v.Interface()) // a string, a number or a boolean
 	}
 }
 
 func (w *internalWriter) json(v any) {
-	text, _ := json.Marshal(v) // of what has been JSON
+	text, _ := json.Marshal(v) // it was decoded from JSON
 	w.b.Write(text)
 }
 
@@ -106,7 +106,7 @@ func (w *internalWriter) fields(v reflect.Value) {
 	w.b.WriteByte('}')
 }
 
-// schema writes nullable where the internal type has it, after the type.
+// schema writes a schema. As in the internal type, nullable comes after the type.
 func (w *internalWriter) schema(v reflect.Value) {
 	w.b.WriteByte('{')
 	for i := range v.NumField() {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// layout says what kube-apiserver's internal form of a spec has at its top, once for all versions: what they all have the same.
-// What is there is in no version then. Nothing at all counts as the same too.
+// layout says which parts of a spec are at the top of kube-apiserver's internal form, once for all versions. Those are the parts
+// that are equal in all versions; missing parts are equal too. In the internal form such a part is in none of the versions.
 type layout struct {
-	schema, subresources, columns, selectable bool // is at the top
+	schema, subresources, columns, selectable bool // whether they are at the top
 }
 
 // layoutOf returns the layout of a spec. Without versions nothing is at the top.
@@ -32,8 +32,8 @@ func layoutOf(spec *apiextensionsv1.CustomResourceDefinitionSpec) layout {
 	return l
 }
 
-// sameMeaning compares parts of definitions: empty lists and maps are as those that are not there, and JSON is compared by what it
-// says.
+// sameMeaning returns comparisons for parts of definitions: empty lists and maps equal missing ones, and JSON is compared by
+// value.
 func sameMeaning() apiconversion.Equalities {
 	same := equality.Semantic.Copy()
 	if err := same.AddFunc(func(a, b apiextensionsv1.JSON) bool {
@@ -44,12 +44,12 @@ func sameMeaning() apiconversion.Equalities {
 		}
 		return reflect.DeepEqual(one, other)
 	}); err != nil {
-		panic(err) // the function has the form that is asked for
+		panic(err) // the function has the required form
 	}
 	return same
 }
 
-// decoded returns the value of a piece of JSON, nil for none.
+// decoded returns the value of a piece of JSON, nil for empty JSON.
 func decoded(text apiextensionsv1.JSON) (any, error) {
 	if len(text.Raw) == 0 || string(text.Raw) == "null" {
 		return nil, nil
@@ -59,7 +59,7 @@ func decoded(text apiextensionsv1.JSON) (any, error) {
 	return value, err
 }
 
-// versionsIn returns the versions as they are in a layout, without what is at the top.
+// versionsIn returns the versions without the parts that are at the top in this layout.
 func (l layout) versionsIn(spec *apiextensionsv1.CustomResourceDefinitionSpec) []apiextensionsv1.CustomResourceDefinitionVersion {
 	if spec.Versions == nil {
 		return nil
@@ -83,7 +83,7 @@ func (l layout) versionsIn(spec *apiextensionsv1.CustomResourceDefinitionSpec) [
 	return versions
 }
 
-// top returns a version that has what is at the top of the spec, and nothing else.
+// top returns a version that has only the parts at the top of the spec.
 func (l layout) top(spec *apiextensionsv1.CustomResourceDefinitionSpec) apiextensionsv1.CustomResourceDefinitionVersion {
 	var top apiextensionsv1.CustomResourceDefinitionVersion
 	if len(spec.Versions) == 0 {

@@ -10,26 +10,26 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Taken are the names of a group that others have than the definition which is judged. Plurals, singulars and short names
-// are one set, kinds and list kinds another. The zero Taken has none.
+// Taken has the names of a group that others than the validated definition have. Plurals, singulars and short names are one set,
+// kinds and list kinds another. The zero Taken is empty.
 type Taken struct {
-	resources, kinds map[string]bool // by name: whether the claim is good also against names accepted before
+	resources, kinds map[string]bool // by name: whether the claim is also stronger than names that were accepted before
 }
 
-// Add takes the names that another definition was accepted with. first says that its claim is older than that of the
-// definition which is judged, so that, as long as that one is not established, it loses names that both were accepted with:
-// two servers may have done that at the same time.
+// Add adds the accepted names of another definition. first says that its claim is older than that of the validated definition. As
+// long as the validated definition is not established, it then loses the names that both definitions were accepted with; two
+// servers may have accepted them at the same time.
 func (t *Taken) Add(names apiextensionsv1.CustomResourceDefinitionNames, first bool) {
 	t.AddResource(first, append([]string{names.Plural, names.Singular}, names.ShortNames...)...)
 	t.AddKind(first, names.Kind, names.ListKind)
 }
 
-// AddResource takes plurals, singulars and short names, as of what is served otherwise.
+// AddResource adds plurals, singulars and short names, for example those of resources without a definition.
 func (t *Taken) AddResource(first bool, names ...string) {
 	t.resources = claim(t.resources, first, names)
 }
 
-// AddKind takes kinds and list kinds.
+// AddKind adds kinds and list kinds.
 func (t *Taken) AddKind(first bool, names ...string) { t.kinds = claim(t.kinds, first, names) }
 
 func claim(all map[string]bool, first bool, names []string) map[string]bool {
@@ -37,20 +37,20 @@ func claim(all map[string]bool, first bool, names []string) map[string]bool {
 		all = map[string]bool{}
 	}
 	for _, name := range names {
-		if name != "" { // what was not accepted
+		if name != "" { // the name was not accepted
 			all[name] = all[name] || first
 		}
 	}
 	return all
 }
 
-// AcceptNames says in the status of a definition, in place, which names of its spec it has: status.acceptedNames and the
-// conditions NamesAccepted and, unless it is True, Established, which is for SetEstablished to make True. It reports whether
-// that changed something.
+// AcceptNames sets in the status of a definition, in place, which names of its spec it has: status.acceptedNames and the
+// condition NamesAccepted. If the condition Established is not True, it sets that too; only SetEstablished makes it True.
+// AcceptNames reports whether it changed anything.
 //
-// Each name stands for itself: one that is taken is not accepted, or the one accepted before stays, and the others are
-// accepted all the same; but of the short names all are accepted or none. The condition tells of the last conflict, in the
-// order of plural, singular, short names, kind and list kind. What a definition has itself is never taken.
+// Names are accepted one by one. If a name is taken it is not accepted, and the name accepted before stays. The other names are
+// accepted nevertheless, except that either all short names are accepted or none. The condition reports the last conflict, in the
+// order of plural, singular, short names, kind and list kind. The names of the definition itself are never taken.
 func AcceptNames(crd *apiextensionsv1.CustomResourceDefinition, taken *Taken, now metav1.Time) bool {
 	accepted, conflict := acceptedNames(crd, taken)
 	changed := !equality.Semantic.DeepEqual(crd.Status.AcceptedNames, accepted)
@@ -66,14 +66,14 @@ func AcceptNames(crd *apiextensionsv1.CustomResourceDefinition, taken *Taken, no
 	old := Condition(crd, apiextensionsv1.Established)
 	switch accepted := conflict.Status == apiextensionsv1.ConditionTrue; {
 	case old != nil && (!accepted || old.Reason == reasonNotServed):
-		return changed // as it was
+		return changed // unchanged
 	case accepted:
 		established.Reason, established.Message = "Installing", "the initial names have been accepted"
 	}
 	return SetCondition(crd, established, now) || changed
 }
 
-// acceptedNames returns the names that crd has, and the condition NamesAccepted.
+// acceptedNames returns the new accepted names of crd and the condition NamesAccepted.
 func acceptedNames(crd *apiextensionsv1.CustomResourceDefinition, taken *Taken) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
 	want, got := crd.Spec.Names, *crd.Status.AcceptedNames.DeepCopy()
 	if !IsTrue(crd, apiextensionsv1.Established) {
@@ -111,7 +111,7 @@ func acceptedNames(crd *apiextensionsv1.CustomResourceDefinition, taken *Taken) 
 	return got, out
 }
 
-// keep returns what is left of accepted names when others that were first have some of them.
+// keep returns accepted names without those for which others have an older claim.
 func (t *Taken) keep(names apiextensionsv1.CustomResourceDefinitionNames) apiextensionsv1.CustomResourceDefinitionNames {
 	lost := func(in map[string]bool, name *string) {
 		if in[*name] {

@@ -17,7 +17,7 @@ func shorts(n names) string {
 	return fmt.Sprint(n.Plural, n.Singular, n.ShortNames, n.Kind, n.ListKind, n.Categories)
 }
 
-// Most are what kube-apiserver 1.37.1 answered, the others follow its source.
+// Most results are those of kube-apiserver 1.37.1; the others follow its source.
 func TestAcceptNames(t *testing.T) {
 	t.Parallel()
 	aa := names{Plural: "aa", Singular: "aa", ShortNames: []string{"a", "x"}, Kind: "Aa", ListKind: "AaList"}
@@ -68,7 +68,7 @@ func TestAcceptNames(t *testing.T) {
 			established: true, want: aa, before: aa, taken: []names{aa}, accepted: aa,
 			names: "True NoConflicts: no conflicts found", served: "True InitialNamesAccepted: the initial names have been accepted",
 		},
-		// kube-apiserver holds the own plural that was accepted before against the singular that is asked for later.
+		// kube-apiserver compares the accepted plural of the definition with the singular that it asks for later.
 		"the singular is the own plural": {
 			want: names{Plural: "bb", Singular: "bb", Kind: "Bb", ListKind: "BbList"}, before: names{Plural: "bb"}, taken: []names{aa},
 			accepted: names{Plural: "bb", Singular: "bb", Kind: "Bb", ListKind: "BbList"},
@@ -105,7 +105,7 @@ func TestAcceptNames(t *testing.T) {
 	}
 }
 
-// Of two that were accepted with one kind, the one that was first keeps it; one that is established keeps it anyway.
+// If two definitions were accepted with one kind, the first one keeps it. An established one always keeps it.
 func TestTheFirstClaimWins(t *testing.T) {
 	t.Parallel()
 	mine := names{Plural: "bb", Singular: "bb", ShortNames: []string{"a", "b"}, Kind: "Aa", ListKind: "AaList"}
@@ -158,7 +158,7 @@ func TestSetCondition(t *testing.T) {
 	if !set("False", "A", 1) {
 		t.Error("a time where there was none is no change")
 	}
-	check("a time where there was none", 1, 4) // another writer's generation stays
+	check("a time where there was none", 1, 4) // the generation of another writer is kept
 	if set("False", "A", 2) {
 		t.Error("the same is a change")
 	}

@@ -10,13 +10,13 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// schemaAt is a schema of a definition and where kube-apiserver says it is.
+// schemaAt is a schema of a definition and its path in the errors of kube-apiserver.
 type schemaAt struct {
 	path  *field.Path
 	props *props
 }
 
-// schemasOf returns the schemas of a spec, at path: one if the versions have the same.
+// schemasOf returns the schemas of a spec, at path. It returns one schema if that of all versions is equal.
 func schemasOf(spec *apiextensionsv1.CustomResourceDefinitionSpec, path *field.Path) []schemaAt {
 	l := layoutOf(spec)
 	top := l.top(spec)
@@ -32,7 +32,8 @@ func schemasOf(spec *apiextensionsv1.CustomResourceDefinitionSpec, path *field.P
 	return all
 }
 
-// eachNode calls visit with a schema and all inside it, each before those inside it and those of maps sorted, with their paths.
+// eachNode calls visit for a schema and all schemas inside it, with their paths. An outer schema comes before its inner ones, and
+// those of maps are sorted.
 func eachNode(path *field.Path, schema *props, visit func(*field.Path, *props)) {
 	if schema == nil {
 		return

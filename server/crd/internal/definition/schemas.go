@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// missingSchemas says which versions have no schema, where they need one. path is that of the versions.
+// missingSchemas returns an error for each version that needs a schema and has none. path is that of the versions.
 func (j *judge) missingSchemas(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range j.spec.Versions {
@@ -26,8 +26,9 @@ func (j *judge) missingSchemas(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// schemaErrors judges the schema of v, which may be nil, and its rules; path is that of what it is in. What rules cost is not held
-// against them if the version called name had this schema before: for the schema of all versions that is the first of them.
+// schemaErrors validates the schema of v, which may be nil, and its rules. path is the path of the parent of the schema. The
+// costs of rules are not checked if the version called name had this schema before. For a schema that all versions share, name is
+// that of the first version.
 func (j *judge) schemaErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion, name string, status bool) field.ErrorList {
 	schema, at := SchemaOf(v), path.Child("openAPIV3Schema")
 	options := structural.Options{StatusSubresource: status, Tolerance: j.schemas, Effort: j.effort}
@@ -41,7 +42,7 @@ func (j *judge) schemaErrors(path *field.Path, v *apiextensionsv1.CustomResource
 	return errs
 }
 
-// firstName is the name of the first version, "" if there is none.
+// firstName returns the name of the first version, or "".
 func (j *judge) firstName() string {
 	if len(j.versions) == 0 {
 		return ""
@@ -49,11 +50,11 @@ func (j *judge) firstName() string {
 	return j.versions[0].Name
 }
 
-// maxSelectableFields is how many fields objects of one version can be selected by.
+// maxSelectableFields is the maximum number of selectable fields of one version.
 const maxSelectableFields = 8
 
-// topSelectableErrors judges the selectable fields that all versions have; path is that of the spec. They are held against the
-// schema that all versions have: that there is none is an error.
+// topSelectableErrors validates the selectable fields that all versions share against the schema that all versions share. It is
+// an error if there is no such schema. path is that of the spec.
 func (j *judge) topSelectableErrors(path *field.Path) field.ErrorList {
 	at := path.Child("selectableFields")
 	switch {
@@ -65,19 +66,20 @@ func (j *judge) topSelectableErrors(path *field.Path) field.ErrorList {
 	return j.selectableErrors(at, path.Child("schema", "openAPIV3Schema"), j.top.SelectableFields, SchemaOf(&j.top), j.manyFields)
 }
 
-// versionSelectableErrors judges the selectable fields of a version at path, in the same way.
+// versionSelectableErrors validates the selectable fields of a version at path in the same way.
 func (j *judge) versionSelectableErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion) field.ErrorList {
 	at := path.Child("selectableFields")
 	switch {
 	case len(v.SelectableFields) == 0:
-		return nil
-	case SchemaOf(v) == nil: // sic: it has to be included
+		return nil // sic: the text means that it must be included
+	case SchemaOf(v) == nil: // sic: the schema must be in the version too
 		return field.ErrorList{field.Invalid(at, "", "may only be set when `version.schema.openAPIV3Schema` is not included")}
 	}
 	return j.selectableErrors(at, path.Child("schema", "openAPIV3Schema"), v.SelectableFields, SchemaOf(v), j.manyFieldsIn[v.Name])
 }
 
-// selectableErrors judges selectable fields by a schema, which is at schemaPath. many says that there may be any number of them.
+// selectableErrors validates selectable fields against a schema, which is at schemaPath. With many, any number of fields is
+// allowed.
 func (j *judge) selectableErrors(path, schemaPath *field.Path, selectable []apiextensionsv1.SelectableField, schema *props, many bool) field.ErrorList {
 	var errs field.ErrorList
 	compiled, err := structural.Compile(schema)

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// judge judges a spec in the form that kube-apiserver gives it.
+// judge validates a spec in the internal form of kube-apiserver.
 type judge struct {
 	tolerance
 	layout
-	ctx      context.Context // of the call
+	ctx      context.Context // the context of the request
 	compiler *rules.Compiler
 	effort   *structural.Effort // for the defaults of all versions
 	spec     *apiextensionsv1.CustomResourceDefinitionSpec
-	top      apiextensionsv1.CustomResourceDefinitionVersion   // what all versions have
-	versions []apiextensionsv1.CustomResourceDefinitionVersion // without that
+	top      apiextensionsv1.CustomResourceDefinitionVersion   // the parts that all versions share
+	versions []apiextensionsv1.CustomResourceDefinitionVersion // without these parts
 }
 
 func (v Validator) judge(ctx context.Context, spec *apiextensionsv1.CustomResourceDefinitionSpec, t tolerance) *judge {
@@ -72,7 +72,7 @@ func scopeErrors(path *field.Path, scope apiextensionsv1.ResourceScope) field.Er
 	return field.ErrorList{field.NotSupported(path, scope, []apiextensionsv1.ResourceScope{apiextensionsv1.ClusterScoped, apiextensionsv1.NamespaceScoped})}
 }
 
-// requiredNames are required in a spec, but not in a status.
+// requiredNames returns an error for each missing name that is required in a spec, but not in a status.
 func (j *judge) requiredNames(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := &j.spec.Names
@@ -86,7 +86,7 @@ func (j *judge) requiredNames(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// namesErrors judges the names that are there.
+// namesErrors validates the names that are set.
 func namesErrors(names *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	label := func(path *field.Path, name string) {

@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// tolerance is what is not held against a definition, because it was so before a rule was made, or because the rule does not
-// hold yet.
+// tolerance says which rules are not enforced for a definition, because it violated them before they were made, or because they
+// do not apply yet.
 type tolerance struct {
 	schemas        structural.Tolerance
-	noSchemas      bool // versions without a schema
-	unknownReviews bool // a webhook knows no known version of ConversionReview
-	invalidBundle  bool // the certificates of a webhook are none
+	noSchemas      bool // versions may have no schema
+	unknownReviews bool // a webhook may support no known version of ConversionReview
+	invalidBundle  bool // the CABundle of a webhook may be invalid
 
-	expressions rules.Expressions // may use what is new in this release
-	unchanged   map[string]bool   // versions with the schema that they had: their rules may cost what they do, each
+	expressions rules.Expressions // expressions that may use features which are new in this release
+	unchanged   map[string]bool   // versions with an unchanged schema: each of their rules may be as expensive as it is
 
-	manyFields   bool            // too many selectable fields that all versions have
-	manyFieldsIn map[string]bool // of versions, by name
+	manyFields   bool            // there may be too many selectable fields that all versions share
+	manyFieldsIn map[string]bool // the same for the fields of single versions, by name
 }
 
 // toleranceOf returns what is tolerated in an update of old to crd.
@@ -48,8 +48,7 @@ func toleranceOf(crd, old *apiextensionsv1.CustomResourceDefinition) tolerance {
 	return t
 }
 
-// unchangedSchemas tells the versions that have the schema which they had, by their names. Of versions with one name the first
-// counts.
+// unchangedSchemas returns the names of the versions whose schema is unchanged. Of versions with the same name the first counts.
 func unchangedSchemas(crd, old *apiextensionsv1.CustomResourceDefinition) map[string]bool {
 	unchanged, same := map[string]bool{}, sameMeaning()
 	for i := range crd.Spec.Versions {
@@ -61,7 +60,7 @@ func unchangedSchemas(crd, old *apiextensionsv1.CustomResourceDefinition) map[st
 	return unchanged
 }
 
-// keepFields tolerates more selectable fields than are allowed where there were that many, and they stay the same.
+// keepFields tolerates too many selectable fields if the old definition had too many and they are unchanged.
 func (t *tolerance) keepFields(crd, old *apiextensionsv1.CustomResourceDefinition) {
 	l, was, same := layoutOf(&crd.Spec), layoutOf(&old.Spec), sameMeaning()
 	top, topWas := l.top(&crd.Spec), was.top(&old.Spec)
@@ -80,7 +79,7 @@ func (t *tolerance) keepFields(crd, old *apiextensionsv1.CustomResourceDefinitio
 	}
 }
 
-// hasSchemaWith says that a schema of a spec, or one inside it, is as it is asked for.
+// hasSchemaWith reports whether is returns true for a schema of a spec or one inside it.
 func hasSchemaWith(spec *apiextensionsv1.CustomResourceDefinitionSpec, is func(*props) bool) bool {
 	found := false
 	for i := range spec.Versions {
@@ -93,7 +92,7 @@ func hasDefault(schema *props) bool { return schema.Default != nil }
 
 func hasRules(schema *props) bool { return len(schema.XValidations) > 0 }
 
-// needsStructure says that a schema has what makes sense only in structural schemas.
+// needsStructure reports whether a schema has a feature that is allowed only in structural schemas.
 func needsStructure(schema *props) bool {
 	return hasDefault(schema) || schema.XEmbeddedResource || schema.XPreserveUnknownFields != nil || schema.XIntOrString ||
 		len(schema.XListMapKeys) > 0 || schema.XListType != nil || hasRules(schema)

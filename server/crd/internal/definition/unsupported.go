@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Unsupported returns what a definition asks for that kube-apiserver accepts but that is not done here: paths of a scale with an
-// empty name in them, on which kube-apiserver fails when the scale is read.
-// New definitions and updates are refused for it, so it is only in those that another server has stored, which must not be served
-// as if it were not there.
+// Unsupported returns the errors of features that kube-apiserver accepts and this package does not support: paths of a scale with
+// an empty name in them. With such a path kube-apiserver fails when the scale is read. New definitions and updates with such a
+// path are refused. So only a definition that another program stored can have one, and it must not be served as if the path were
+// valid.
 func Unsupported(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	return deadEnds(&crd.Spec, field.NewPath("spec"))
 }
 
-// deadEnds finds paths of scales that go through a name that is empty.
+// deadEnds returns an error for each path of a scale that has an empty name in it.
 func deadEnds(spec *apiextensionsv1.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	l := layoutOf(spec)
@@ -30,7 +30,7 @@ func deadEnds(spec *apiextensionsv1.CustomResourceDefinitionSpec, path *field.Pa
 			field string
 			path  *string
 		}{{"specReplicasPath", &scale.SpecReplicasPath}, {"statusReplicasPath", &scale.StatusReplicasPath}, {"labelSelectorPath", scale.LabelSelectorPath}} {
-			if to.path == nil || !strings.HasPrefix(*to.path, ".s") { // which is told already
+			if to.path == nil || !strings.HasPrefix(*to.path, ".s") { // reported elsewhere
 				continue
 			}
 			if strings.Contains(*to.path, "..") || strings.HasSuffix(*to.path, ".") {
@@ -45,8 +45,8 @@ func deadEnds(spec *apiextensionsv1.CustomResourceDefinitionSpec, path *field.Pa
 	return errs
 }
 
-// newlyUnsupported is Unsupported without what the old definition had at the same place: an update must be able to delete it, or
-// to remove one thing after another.
+// newlyUnsupported is Unsupported without the errors that the old definition had at the same place. So an update can delete such
+// a definition, or remove one path after another.
 func newlyUnsupported(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	had := map[string]bool{}
 	for _, err := range Unsupported(old) {

@@ -12,15 +12,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validator judges definitions. It may be used concurrently. One that [NewValidator] has not made cannot be used.
+// Validator validates definitions. It may be used concurrently. Make it with [NewValidator]; the zero Validator cannot be used.
+//
+// # Errors
+//
+// Errors have the types, paths, values, texts and order of kube-apiserver. kube-apiserver validates a definition in an internal
+// form, in which parts that are equal in all versions are at the top of the spec. This determines the paths. A schema that is
+// equal in all versions, as it is if there is only one version, is at spec.validation.openAPIV3Schema; otherwise it is at
+// spec.versions[i].schema.openAPIV3Schema. The same is true, for each of them separately, of subresources,
+// additionalPrinterColumns and selectableFields. The parts of a conversion webhook are at spec.conversion.webhookClientConfig and
+// spec.conversion.conversionReviewVersions, and the path of a printer column is called JSONPath. The author of the definition
+// wrote none of these paths, but clients see them from kube-apiserver too.
+//
+// Errors that kube-apiserver reports in the random order of Go's maps are sorted by name. A part of the definition that is longer
+// than 64 KiB is not shown in an error. Selectable fields on which kube-apiserver panics are errors.
+//
+// # Bounds
+//
+// kube-apiserver accepts definitions that take minutes or gigabytes to validate, compile, publish or show errors of. Here such a
+// definition is refused with 422 at the field that is too large, as Too many or Too long if possible, and not validated further.
+// It may not have more than 100 versions, 100 short names, 100 categories, 100 versions of ConversionReview, 100 columns per
+// version, 64 keys of a list, or 2 KiB in the path of a webhook. The following bounds hold for all versions together, where equal
+// parts count once: the number and the text of rules according to [rules.MaxRules], [rules.MaxRule] and [rules.MaxRuleText],
+// regular expressions of [structural.MaxPatternSize] instructions, and 16 MiB for the paths by which errors name schemas. The
+// largest definitions of well-known projects are below a tenth of each bound, except that some have 16 columns; bounds.go has
+// their numbers. A definition out of bounds that another program stored can be changed in everything except its spec.
 type Validator struct{ compiler *rules.Compiler }
 
 // NewValidator returns a validator that compiles the rules in schemas with compiler.
 func NewValidator(compiler *rules.Compiler) Validator { return Validator{compiler} }
 
-// Validate returns what is wrong with a new definition. Of the metadata it judges only that the name is that of the
-// resource, and the annotation that protected groups need. Of one that is out of bounds it judges nothing else. ctx ends the
-// judgement of rules.
+// Validate returns the errors of a new definition. From the metadata it validates only that the name is that of the resource, and
+// the annotation that protected groups need. For a definition out of bounds it validates nothing else. If ctx ends, the
+// validation of rules ends.
 func (v Validator) Validate(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	if errs := boundErrors(&crd.Spec); len(errs) > 0 {
 		return errs
@@ -33,14 +57,19 @@ func (v Validator) Validate(ctx context.Context, crd *apiextensionsv1.CustomReso
 	return append(errs, Unsupported(crd)...)
 }
 
-// ValidateUpdate returns what is wrong with the new state of a definition that was old.
+// ValidateUpdate returns the errors of the new state of a definition that was old.
+//
+// A stored definition may violate rules that were introduced later. ValidateUpdate tolerates such a violation in the new
+// definition if the old one had it in any of its versions: see [structural.Tolerance]. It also tolerates versions without a
+// schema, webhooks that support no known version of ConversionReview, an invalid CABundle, more selectable fields than are
+// allowed as long as they do not change, and preserveUnknownFields.
 func (v Validator) ValidateUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := boundErrors(&crd.Spec)
 	switch {
 	case len(errs) == 0:
 		errs = v.judge(ctx, &crd.Spec, toleranceOf(crd, old)).specErrors(spec)
-	case sameMeaning().DeepEqual(crd.Spec, old.Spec): // another server has stored it
+	case sameMeaning().DeepEqual(crd.Spec, old.Spec): // another program has stored the spec
 		errs = nil
 	default:
 		return errs
@@ -59,12 +88,12 @@ func (v Validator) ValidateUpdate(ctx context.Context, crd, old *apiextensionsv1
 	return append(errs, newlyUnsupported(crd, old)...)
 }
 
-// ValidateStatusUpdate returns what is wrong with a new status of a definition that was old: only the names in it are judged.
+// ValidateStatusUpdate returns the errors of a new status. It validates only the names in it.
 func ValidateStatusUpdate(crd, _ *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	return namesErrors(&crd.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
 }
 
-// nameErrors says that a definition is called as its resource; a generated name cannot be.
+// nameErrors returns an error if the name of a definition is not that of its resource, or is to be generated.
 func nameErrors(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	var errs field.ErrorList
 	want, metadata := crd.Spec.Names.Plural+"."+crd.Spec.Group, field.NewPath("metadata")
@@ -78,20 +107,21 @@ func nameErrors(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	return errs
 }
 
-// stateErrors judges the status of a definition by itself and by the spec.
+// stateErrors validates the status of a definition, also against the spec.
 func stateErrors(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	errs := namesErrors(&crd.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
 	return append(errs, storedVersionErrors(crd, field.NewPath("status", "storedVersions"))...)
 }
 
-// storedVersionErrors says that the storage version is among those that are stored, and that all those still exist.
+// storedVersionErrors returns errors if the storage version is not among the stored versions, or if a stored version does not
+// exist in the spec.
 func storedVersionErrors(crd *apiextensionsv1.CustomResourceDefinition, path *field.Path) field.ErrorList {
 	stored := crd.Status.StoredVersions
 	if len(stored) == 0 {
 		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
 	}
 	var errs field.ErrorList
-	missing := make(map[string]int, len(stored)) // by its last place
+	missing := make(map[string]int, len(stored)) // by name: the last index
 	for i, name := range stored {
 		missing[name] = i
 	}
@@ -108,8 +138,8 @@ func storedVersionErrors(crd *apiextensionsv1.CustomResourceDefinition, path *fi
 	return errs
 }
 
-// approvalErrors asks definitions in groups of the Kubernetes community for their approval, unless an update does not make it
-// worse or better; old is nil on create.
+// approvalErrors returns an error if a definition in a protected group has no approval. An update that does not change the state
+// of the approval is tolerated; old is nil on create.
 func approvalErrors(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	if !ProtectedGroup(crd.Spec.Group) {
 		return nil
@@ -130,7 +160,7 @@ func approvalErrors(crd, old *apiextensionsv1.CustomResourceDefinition) field.Er
 	return field.ErrorList{field.Invalid(at, crd.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], message)}
 }
 
-// preserveErrors refuses what definitions of the first days had.
+// preserveErrors refuses preserveUnknownFields, which only old definitions may have.
 func preserveErrors(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	if !crd.Spec.PreserveUnknownFields {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// good is a definition with nothing wrong in it.
+// good is a valid definition.
 const good = `
 metadata: {name: things.example.com}
 spec:
@@ -47,7 +47,7 @@ func texts(errs field.ErrorList) []string {
 	return all
 }
 
-// TestValidate shows what authors of definitions read, and that the paths are those of the form that kube-apiserver judges.
+// TestValidate checks the errors, and that their paths are those of the internal form of kube-apiserver.
 func TestValidate(t *testing.T) {
 	validator := validatorOf(t)
 	second := func(c *crd, change func(*apiextensionsv1.CustomResourceDefinitionVersion)) {
@@ -195,7 +195,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateUpdate shows what may not change, and what may stay that is refused in new definitions.
+// TestValidateUpdate checks what may not change, and what may remain although new definitions may not have it.
 func TestValidateUpdate(t *testing.T) {
 	validator := validatorOf(t)
 	established := func(c *crd) {
@@ -230,8 +230,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestRulesOfUpdates shows what of rules an update may keep: what they cost in versions whose schema does not change, and expressions
-// that new ones may not use yet.
+// TestRulesOfUpdates checks which rules an update may keep: expensive ones in versions whose schema does not change, and
+// expressions that new rules may not use yet.
 func TestRulesOfUpdates(t *testing.T) {
 	validator := validatorOf(t)
 	many, short := int64(1500), int64(10)
@@ -297,8 +297,8 @@ func TestRulesOfUpdates(t *testing.T) {
 	}
 }
 
-// TestNonStructuralStays holds that a schema which is not structural may stay so while nothing is pruned by it, but not when it
-// gets what makes sense only in structural ones.
+// TestNonStructuralStays checks that a schema may remain non-structural while it prunes nothing, but not if it gets a feature
+// that requires a structural schema.
 func TestNonStructuralStays(t *testing.T) {
 	validator := validatorOf(t)
 	yes := true
@@ -340,7 +340,7 @@ func TestNonStructuralStays(t *testing.T) {
 	}
 }
 
-// TestWireDefinitions holds that definitions which kube-apiserver accepts are accepted.
+// TestWireDefinitions checks that definitions which kube-apiserver accepts are accepted.
 func TestWireDefinitions(t *testing.T) {
 	validator := validatorOf(t)
 	files, err := filepath.Glob("../../../testdata/wire/*.crd.yaml")
@@ -363,7 +363,7 @@ func TestWireDefinitions(t *testing.T) {
 	}
 }
 
-// TestPrepareOwns holds that what is prepared shares nothing with the old definition.
+// TestPrepareOwns checks that a prepared definition shares nothing with the old one.
 func TestPrepareOwns(t *testing.T) {
 	old := parse(t, good)
 	old.Status.StoredVersions = append(make([]string, 0, 10), "v1")
@@ -384,7 +384,7 @@ func TestPrepareOwns(t *testing.T) {
 	}
 }
 
-// TestVersions shows the accessors.
+// TestVersions tests the accessors.
 func TestVersions(t *testing.T) {
 	c := parse(t, good)
 	c.Spec.Versions = append(c.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2", Storage: true})

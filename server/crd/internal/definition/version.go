@@ -4,8 +4,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// StorageVersion returns the version in which objects are stored, as it is in crd, not copied. A valid definition has exactly
-// one; of several it is the first, and it is nil if there is none.
+// StorageVersion returns a pointer to the storage version inside crd. A valid definition has exactly one. Of several it is the
+// first; it is nil if there is none.
 func StorageVersion(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
@@ -15,7 +15,7 @@ func StorageVersion(crd *apiextensionsv1.CustomResourceDefinition) *apiextension
 	return nil
 }
 
-// Version returns the version with the name, as it is in crd, not copied, or nil if there is none.
+// Version returns a pointer to the version with the name inside crd, or nil if there is none.
 func Version(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Name == name {
@@ -25,7 +25,7 @@ func Version(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiext
 	return nil
 }
 
-// SchemaOf returns the schema of a version as it is in it, not copied, or nil if it has none.
+// SchemaOf returns the schema inside a version, not a copy, or nil if it has none.
 func SchemaOf(version *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	if version == nil || version.Schema == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// versionsErrors judges the versions, each by itself and then together; path is that of the spec.
+// versionsErrors validates each version, and then all versions together; path is that of the spec.
 func (j *judge) versionsErrors(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	all := path.Child("versions")
@@ -39,13 +39,13 @@ func (j *judge) versionsErrors(path *field.Path) field.ErrorList {
 		return errs
 	}
 	first := j.versions[0].Name
-	if problems := utilvalidation.IsDNS1035Label(first); len(problems) > 0 { // a field of older days, which is the first version's name
+	if problems := utilvalidation.IsDNS1035Label(first); len(problems) > 0 { // a field of old definitions: the first version's name
 		errs = append(errs, field.Invalid(path.Child("version"), first, strings.Join(problems, ",")))
 	}
 	return errs
 }
 
-// versionErrors judges what a version has for itself. status says that the subresource is there.
+// versionErrors validates the parts of a version that are not at the top. status says whether it has the status subresource.
 func (j *judge) versionErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion, status bool) field.ErrorList {
 	errs := deprecationErrors(path.Child("deprecationWarning"), v)
 	errs = append(errs, j.schemaErrors(path.Child("schema"), v, v.Name, status)...)
@@ -54,7 +54,7 @@ func (j *judge) versionErrors(path *field.Path, v *apiextensionsv1.CustomResourc
 	return append(errs, j.versionSelectableErrors(path, v)...)
 }
 
-// statusByVersion tells which versions have the status subresource, by their names. Of versions with one name the first counts.
+// statusByVersion returns which versions have the status subresource, by name. Of versions with the same name the first counts.
 func (j *judge) statusByVersion() map[string]bool {
 	status := make(map[string]bool, len(j.versions))
 	for i := range j.versions {
@@ -66,7 +66,7 @@ func (j *judge) statusByVersion() map[string]bool {
 	return status
 }
 
-// anyStatus says that a version has the status subresource.
+// anyStatus reports whether any version has the status subresource.
 func (j *judge) anyStatus() bool {
 	for i := range j.spec.Versions {
 		if hasStatus(j.spec.Versions[i].Subresources) {
@@ -80,7 +80,7 @@ func hasStatus(subresources *apiextensionsv1.CustomResourceSubresources) bool {
 	return subresources != nil && subresources.Status != nil
 }
 
-// maxDeprecationWarning is in bytes, for a Warning header.
+// maxDeprecationWarning is the maximum length in bytes, because the text is sent in a Warning header.
 const maxDeprecationWarning = 256
 
 func deprecationErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion) field.ErrorList {
@@ -145,7 +145,7 @@ func subresourceErrors(path *field.Path, subresources *apiextensionsv1.CustomRes
 
 const notSimple = "must be a simple json path starting with ."
 
-// columnsErrors judges printer columns.
+// columnsErrors validates printer columns.
 func columnsErrors(path *field.Path, columns []apiextensionsv1.CustomResourceColumnDefinition) field.ErrorList {
 	const types, formats = "boolean,date,integer,number,string", "byte,date,date-time,double,float,int32,int64,password"
 	var errs field.ErrorList
@@ -173,7 +173,7 @@ func columnsErrors(path *field.Path, columns []apiextensionsv1.CustomResourceCol
 	return errs
 }
 
-// isOneOf says that a word is in a list with commas between the words.
+// isOneOf reports whether a word is in a comma-separated list.
 func isOneOf(word, words string) bool {
 	for other := range strings.SplitSeq(words, ",") {
 		if other == word {

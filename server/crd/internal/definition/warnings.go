@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Warnings returns what is not wrong with a definition but worth telling its author: formats that mean nothing, each time they
-// are used, and then sets that server-side apply cannot merge, each kind once. old is what the definition was, of which all was
-// told before, nil on create.
+// Warnings returns warnings for the author of a valid definition: each use of a format without a meaning, and then sets that
+// server-side apply cannot merge, each text once. old is the old definition, nil on create. Warnings that apply to old too are
+// left out.
 func Warnings(crd, old *apiextensionsv1.CustomResourceDefinition) []string {
 	told := map[string]bool{}
 	if old != nil {

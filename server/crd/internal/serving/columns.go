@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RowLimits are those of package crd. A field that is 0 has its default, one that is negative is no bound.
+// RowLimits has the fields of RowLimits in package crd. For each field, 0 means the default and a negative value means no bound.
 type RowLimits struct{ Steps, CellBytes, RowBytes int }
 
-// complete fills in what is left to its default.
+// complete returns the limits with the defaults filled in.
 func (l RowLimits) complete() RowLimits {
 	for _, limit := range []struct {
 		value    *int
@@ -35,18 +35,18 @@ func (l RowLimits) complete() RowLimits {
 	return l
 }
 
-// columns makes the tables of one version of a custom resource: Name, and what its definition says, or Age. It is
+// columns makes the tables of one version of a custom resource: the column Name, and those of the definition or Age. It is
 // immutable.
 type columns struct {
 	definitions []metav1.TableColumnDefinition
-	paths       []*jsonpath.Path // of the columns behind Name
-	limits      RowLimits        // of the cells behind Name
+	paths       []*jsonpath.Path // of the columns after Name
+	limits      RowLimits        // of the cells after Name
 }
 
 var _ registry.Tabler = (*columns)(nil)
 
-// newColumns makes tables with additional columns. One whose path is no JSONPath, which nobody refuses in a definition, and
-// all behind it are left out, as in kube-apiserver.
+// newColumns returns columns for the additional columns of a definition. If the path of a column does not parse, which the
+// validation of definitions allows, this column and all after it are left out, as in kube-apiserver.
 func newColumns(additional []apiextensionsv1.CustomResourceColumnDefinition, limits RowLimits) *columns {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	c := &columns{limits: limits.complete(), definitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: docs["name"]}}}
@@ -75,8 +75,8 @@ func newColumns(additional []apiextensionsv1.CustomResourceColumnDefinition, lim
 // Columns implements registry.Tabler.
 func (c *columns) Columns() []metav1.TableColumnDefinition { return c.definitions }
 
-// Row implements registry.Tabler. obj is of the version that the columns are of. A cell is nil where the object has nothing,
-// or nothing that the column's type has. One that is cut short ends with three dots.
+// Row implements registry.Tabler. obj has the version of the columns. A cell is nil if the object has no value for it, or none of
+// the column's type. A cell that is cut short ends with three dots.
 func (c *columns) Row(ctx context.Context, obj runtime.Object) ([]any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -86,7 +86,7 @@ func (c *columns) Row(ctx context.Context, obj runtime.Object) ([]any, error) {
 	cells[0] = u.GetName()
 	r := row{limits: c.limits, budget: jsonpath.NewBudget(c.limits.Steps), bytes: c.limits.RowBytes}
 	for i, path := range c.paths {
-		if err := ctx.Err(); err != nil { // a path may be long, and an answer have many objects
+		if err := ctx.Err(); err != nil { // a path may be long, and an answer may have many objects
 			return nil, err
 		}
 		value, found, err := r.budget.First(path, u.Object)
@@ -102,20 +102,20 @@ func (c *columns) Row(ctx context.Context, obj runtime.Object) ([]any, error) {
 	return cells, nil
 }
 
-// cutShort is the end of a cell that is cut short, as kubectl shows it.
+// cutShort is the end of a cell that is cut short, the same as in kubectl.
 const cutShort = "..."
 
-// shortCell is how many bytes a cell may take of the quarter of RowBytes that is there for short ones.
+// shortCell is how many bytes each cell may take from the quarter of RowBytes that is reserved for short cells.
 const shortCell = 64
 
-// row is the cells of an object being made.
+// row makes the cells of one object.
 type row struct {
 	limits RowLimits
 	budget *jsonpath.Budget
-	bytes  int // that are left of RowBytes
+	bytes  int // what is left of RowBytes
 }
 
-// cell is a value in a column of a type.
+// cell returns a value as a cell of a column type, or nil.
 func (r *row) cell(columnType string, value any) any {
 	switch columnType {
 	case "string":
@@ -148,7 +148,7 @@ func (r *row) cell(columnType string, value any) any {
 	return nil
 }
 
-// text is a value as text, as much as there may be of it.
+// text returns a value as text, cut short to the limits.
 func (r *row) text(value any) string {
 	most := min(r.limits.CellBytes, max(r.bytes-r.limits.RowBytes/4, min(r.bytes, shortCell)))
 	text, whole := r.budget.Text(value, most)
@@ -159,7 +159,7 @@ func (r *row) text(value any) string {
 	return text
 }
 
-// age is how long ago a time in JSON was.
+// age returns the time since text, a time in JSON, as kubectl shows it.
 func age(text string) string {
 	if text == "" || text == "null" {
 		return table.ConvertToHumanReadableDateType(metav1.Time{})

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What cells of each type show of each value. The same is compared with kube-apiserver in the answers of TestGadgetsAnswers.
+// The cells of each type for each value. TestGadgetsAnswers compares the same with kube-apiserver.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	object := map[string]any{
@@ -86,7 +86,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// wideObject has as many values as an object of some hundred kilobytes.
+// wideObject returns an object with many values, some hundred kilobytes long.
 func wideObject(n int) *unstructured.Unstructured {
 	list := make([]any, n)
 	for i := range list {
@@ -98,7 +98,7 @@ func wideObject(n int) *unstructured.Unstructured {
 	}}
 }
 
-// columnsOf are n columns of a path, and behind them some that need little.
+// columnsOf returns n columns with a path, and after them some that need little.
 func columnsOf(n int, kind, path string) (out []apiextensionsv1.CustomResourceColumnDefinition) {
 	for range n {
 		out = append(out, apiextensionsv1.CustomResourceColumnDefinition{Name: "Wide", Type: kind, JSONPath: path})
@@ -109,20 +109,20 @@ func columnsOf(n int, kind, path string) (out []apiextensionsv1.CustomResourceCo
 	)
 }
 
-// However many columns there are, and whatever they ask for, a row takes no more steps and bytes than it may. A cell that is cut
-// short says so, in a column of any type, and columns that need little are shown.
+// The steps and bytes of a row are bounded, whatever the number of columns and their paths are. A cell of any type that is cut
+// short shows that, and columns that need little are complete.
 func TestRowsAreBounded(t *testing.T) { // not parallel: it counts bytes allocated
 	object := wideObject(20_000)
 	for _, of := range []struct {
 		kind, path string
 		limits     RowLimits
-		first      any // cell; nil: it is a text that is cut short
+		first      any // nil means a text that is cut short
 		allocated  uint64
 	}{
 		{"string", ".spec..a", RowLimits{}, cutShort, 8 << 20},
 		{"integer", ".spec..a", RowLimits{}, cutShort, 8 << 20},
 		{"date", ".spec..a..b", RowLimits{}, cutShort, 8 << 20},
-		{"string", ".spec..c", RowLimits{}, "0", 8 << 20}, // and soon, though there are many
+		{"string", ".spec..c", RowLimits{}, "0", 8 << 20}, // early, although there are many columns
 		{"integer", ".spec.list[*].b.none", RowLimits{}, nil, 8 << 20},
 		{"string", ".spec", RowLimits{}, nil, 8 << 20},
 		{"string", ".spec.text", RowLimits{}, nil, 1 << 20},
@@ -165,7 +165,7 @@ func TestRowsAreBounded(t *testing.T) { // not parallel: it counts bytes allocat
 	}
 }
 
-// BenchmarkWideRow is a row of 50 columns of an object of some hundred kilobytes.
+// BenchmarkWideRow makes a row of 50 columns from an object of some hundred kilobytes.
 func BenchmarkWideRow(b *testing.B) {
 	object := wideObject(40_000)
 	for _, path := range []string{".spec..a", ".spec", ".status.ready"} {

@@ -26,7 +26,7 @@ type webhooks struct {
 	metrics *webhookMetrics
 }
 
-// newWebhooks returns webhooks that are told of in metrics.
+// newWebhooks returns webhooks whose metrics are registered in in.
 func newWebhooks(in prometheus.Registerer, o Options) (*webhooks, error) {
 	m, err := newWebhookMetrics(in)
 	if err != nil {
@@ -38,33 +38,33 @@ func newWebhooks(in prometheus.Registerer, o Options) (*webhooks, error) {
 	return &webhooks{conversion.New(caller, options), caller, m}, nil
 }
 
-// forget drops what there is of the definition of a name.
+// forget drops the webhook and the metrics of the definition with a name.
 func (w *webhooks) forget(name string) {
 	w.Forget(name)
 	w.metrics.forget(name)
 }
 
-// close ends calls under way, and waits for them. It may be called again.
+// close cancels the calls in flight and waits for them. It may be called again.
 func (w *webhooks) close() {
 	w.Close()
 	w.caller.Close()
 }
 
-// converter makes objects of one version of a custom resource those of another. One of its functions is set at most; without,
-// objects of two versions differ in their apiVersion.
+// converter converts objects between versions of a custom resource. At most one of its functions is set. Without a function
+// objects of two versions differ only in their apiVersion.
 type converter struct {
-	one runtime.ConvertUntyped    // the program's
-	all runtime.ConvertAllUntyped // a webhook's
+	one runtime.ConvertUntyped    // a function of the program
+	all runtime.ConvertAllUntyped // a webhook
 }
 
 func (c converter) converts() bool { return c.one != nil || c.all != nil }
 
-// converterOf returns what converts the objects of a definition: the program's function for its kind, if there is one, before
-// anything that the definition says.
+// converterOf returns the converter for the objects of a definition. If the program has a function for the kind, the function
+// takes precedence over the definition.
 //
-// A webhook that cannot be called, because of what the definition says of it, is an error for as long as nobody has used what is
-// defined. A definition that was established all the same, by another server, has its objects served in the version that
-// they are stored in.
+// If the definition's description of its webhook is invalid, converterOf returns an error as long as the definition is not
+// established. If another server has established it nevertheless, the objects are served only in their stored version: each
+// conversion fails.
 func (g *Groups) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (converter, error) {
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}
 	if convert := g.conversions[kind]; convert != nil {
@@ -85,7 +85,7 @@ func (g *Groups) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (con
 	return converter{}, fmt.Errorf("its conversion webhook cannot be called: %w", err)
 }
 
-// failing is a conversion that fails with a message for clients.
+// failing returns a conversion that always fails with a message for clients.
 func failing(message string) runtime.ConvertAllUntyped {
 	err := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Message: message, Code: http.StatusInternalServerError}}
 	return func(context.Context, []*unstructured.Unstructured, schema.GroupVersion) ([]*unstructured.Unstructured, error) {
@@ -93,8 +93,9 @@ func failing(message string) runtime.ConvertAllUntyped {
 	}
 }
 
-// explained is a conversion that, where it fails or panics, says what is wrong with the object by the rules of its version, if
-// anything is. A request's object is converted before it is validated, and who converts may stumble over what is not valid.
+// explained returns a converter that, if the conversion fails or panics, returns the validation errors of the object in its own
+// version instead, if there are any. The reason is that the object of a request is converted before it is validated, and a
+// conversion may fail because the object is invalid.
 func (c converter) explained(kind schema.GroupKind, r *rules) converter {
 	if c.one != nil {
 		c.one = explainedOne(kind, c.one, r)
@@ -118,7 +119,7 @@ func explainedOne(kind schema.GroupKind, convert runtime.ConvertUntyped, r *rule
 				return
 			}
 			if errs := s.structure().Validate(nil, before.Object); len(errs) > 0 {
-				_ = recover() // the object is to blame
+				_ = recover() // the invalid object caused the panic
 				out, err = nil, excerpt.Invalid(kind, before.GetName(), errs)
 			}
 		}()
@@ -130,8 +131,8 @@ func explainedOne(kind schema.GroupKind, convert runtime.ConvertUntyped, r *rule
 	}
 }
 
-// explainedAll is explained for a webhook, which only the objects of creates are explained for: an update is judged by what was
-// stored, which needs the webhook too.
+// explainedAll is explained for a webhook. It explains only failures for objects that are being created: to validate an update,
+// the stored object is needed, which needs the webhook too.
 func explainedAll(kind schema.GroupKind, convert runtime.ConvertAllUntyped, r *rules) runtime.ConvertAllUntyped {
 	return func(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
 		out, err := convert(ctx, in, to)
@@ -154,7 +155,7 @@ func explainedAll(kind schema.GroupKind, convert runtime.ConvertAllUntyped, r *r
 	}
 }
 
-// conform drops from objects of the hub what its schema does not specify, as it is of those of other versions.
+// conform prunes objects in the hub version by its schema. The other versions are pruned elsewhere.
 func (r *rules) conform(all []*unstructured.Unstructured, to schema.GroupVersion) error {
 	hub, ok := r.versions[r.hub]
 	if !ok || to.Version != r.hub {
@@ -171,7 +172,7 @@ func (r *rules) conform(all []*unstructured.Unstructured, to schema.GroupVersion
 	return nil
 }
 
-// creates reports whether ctx is that of a request that creates an object.
+// creates reports whether ctx is that of a request that creates an object of this resource.
 func (r *rules) creates(ctx context.Context) bool {
 	info := request.InfoFrom(ctx)
 	return info != nil && info.Verb == "create" && info.APIGroup == r.resource.Group && info.Resource == r.resource.Resource

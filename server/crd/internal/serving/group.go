@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// groupOf is Groups.Of. convert is the conversion between the versions; all has the schemas of all definitions.
+// groupOf implements Groups.Of. convert converts between the versions; all has the schemas of all definitions.
 func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, all *library, rows RowLimits) (server.Group, error) {
 	hub := definition.StorageVersion(crd)
 	if hub == nil {
@@ -43,7 +43,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 		case v.Name == hub.Name:
 			o.Hub, o.Strategy = true, r.strategy()
 		case convert.converts():
-			o.SelectableFields, o.IndexFields = nil, nil // which are read in what is stored
+			o.SelectableFields, o.IndexFields = nil, nil // selectors read the stored object
 		}
 		r.versions[v.Name] = versionRules{schemas[v.Name], o.Scale}
 		group.Versions = append(group.Versions, server.Version{
@@ -53,7 +53,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 	return group, nil
 }
 
-// versionOptions are what a version says of itself, and the names that all versions share.
+// versionOptions returns the options of a version, with the names that all versions share.
 func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion, newest string, rows RowLimits) server.KindOptions[*unstructured.Unstructured] {
 	names := crd.Status.AcceptedNames
 	o := server.KindOptions[*unstructured.Unstructured]{
@@ -68,7 +68,7 @@ func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensio
 	}
 	for _, f := range v.SelectableFields {
 		path := strings.TrimPrefix(f.JSONPath, ".")
-		if !slices.Contains(o.SelectableFields, path) && path != "metadata.name" && path != "metadata.namespace" { // which are anyway
+		if !slices.Contains(o.SelectableFields, path) && path != "metadata.name" && path != "metadata.namespace" { // always there
 			o.SelectableFields = append(o.SelectableFields, path)
 		}
 	}
@@ -76,7 +76,7 @@ func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensio
 	return o
 }
 
-// scaleOf returns where a version has what its subresource scale shows, nil for none.
+// scaleOf returns the paths of a version's subresource scale, or nil if it has none.
 func scaleOf(v apiextensionsv1.CustomResourceDefinitionVersion) *registry.Scale {
 	if v.Subresources == nil || v.Subresources.Scale == nil {
 		return nil
@@ -88,7 +88,7 @@ func scaleOf(v apiextensionsv1.CustomResourceDefinitionVersion) *registry.Scale 
 	return s
 }
 
-// newest returns the name of the newest version that is served and not deprecated, "" for none.
+// newest returns the name of the newest served version that is not deprecated, or "".
 func newest(crd *apiextensionsv1.CustomResourceDefinition) string {
 	newest := ""
 	for _, v := range crd.Spec.Versions {
@@ -99,8 +99,8 @@ func newest(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return newest
 }
 
-// deprecation is the warning of a version that is deprecated, "" for another. Without one of its own it names the newest version
-// that is served and not deprecated itself, if that is newer.
+// deprecation returns the warning of a deprecated version, and "" for others. The default warning names the newest served version
+// that is not deprecated, if that version is newer.
 func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion, newest string) string {
 	switch {
 	case !v.Deprecated:

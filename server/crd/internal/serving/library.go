@@ -23,36 +23,37 @@ import (
 )
 
 const (
-	// restAfter is how long a compiled schema is kept without use at least; at most it is twice that.
+	// restAfter is the minimum time for which an unused compiled schema is kept. The maximum is twice that.
 	restAfter = 2 * time.Minute
-	// mostCompiled is about how many bytes all compiled schemas and rules may take together. When they take more, those go
-	// that were not used for the longest time, to be compiled again when they are needed.
+	// mostCompiled is about the maximum size in bytes of all compiled schemas and rules. Above it, the least recently used ones
+	// are dropped. They are compiled again when they are needed.
 	mostCompiled = 256 << 20
-	// A compiled schema takes some bytes for each byte of its JSON, and a rule that much besides.
+	// compiledPerByte is about how many bytes a compiled schema takes per byte of its JSON. compiledPerRule is about how many
+	// bytes each rule adds.
 	compiledPerByte = 5
 	compiledPerRule = 24 << 10
 )
 
-// fingerprint tells the schemas of versions apart, their descriptions included.
+// fingerprint identifies the schema of a version, with its descriptions.
 type fingerprint struct {
 	text         [sha256.Size]byte
 	keepsUnknown bool
 }
 
-// library has the schemas of all definitions that are served. One that several versions or definitions have, or that stays when
-// a definition changes, is one value: it is held once, compiled once, and what others made of it is good for as long as somebody
-// has it. What is compiled is dropped when nobody has used it for a while; who is using it keeps it until he is done. All
-// methods may be called concurrently.
+// library has the schemas of all served definitions. Equal schemas of several versions, of several definitions, or of a
+// definition before and after a change are one value. It is stored once and compiled once, and is valid as long as it is
+// referenced. A compiled schema that is not used for a while is dropped; callers that have it may go on using it. All methods may
+// be called concurrently.
 type library struct {
 	compiler *celrules.Compiler
-	most     int64        // bytes of what is compiled
-	tick     atomic.Int64 // grows with each sweep: what is used is marked with it
+	most     int64        // maximum bytes of compiled schemas
+	tick     atomic.Int64 // incremented by each sweep; the time of use of schemas
 	begun    chan struct{}
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards all fields below
 	schemas  map[fingerprint]weak.Pointer[objectSchema]
-	compiled map[weak.Pointer[objectSchema]]int64 // those that are compiled, with about how many bytes they take so
-	bytes    int64                                // of all compiled
+	compiled map[weak.Pointer[objectSchema]]int64 // the compiled schemas, with about their size in bytes
+	bytes    int64                                // sum of compiled
 }
 
 func newLibrary(compiler *celrules.Compiler) *library {
@@ -62,7 +63,7 @@ func newLibrary(compiler *celrules.Compiler) *library {
 	}
 }
 
-// schemasOf returns the schemas of a definition's versions, by name.
+// schemasOf returns the schemas of a definition's versions, by version name.
 func (l *library) schemasOf(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*objectSchema, error) {
 	versions := map[string]*objectSchema{}
 	for _, v := range crd.Spec.Versions {
@@ -81,7 +82,7 @@ func (l *library) schemasOf(crd *apiextensionsv1.CustomResourceDefinition) (map[
 	return versions, nil
 }
 
-// schema returns the schema of a JSON text, the same one while somebody has it.
+// schema returns the schema of a JSON text. It returns the same value as long as that is referenced.
 func (l *library) schema(text []byte, keepsUnknown bool) (*objectSchema, error) {
 	key := fingerprint{sha256.Sum256(text), keepsUnknown}
 	l.mu.Lock()
@@ -101,7 +102,7 @@ func (l *library) schema(text []byte, keepsUnknown bool) (*objectSchema, error) 
 	return s, nil
 }
 
-// gone forgets a schema that nobody has any more.
+// gone removes a schema that is no longer referenced.
 func (l *library) gone(key fingerprint, at weak.Pointer[objectSchema]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,14 +113,14 @@ func (l *library) gone(key fingerprint, at weak.Pointer[objectSchema]) {
 	delete(l.compiled, at)
 }
 
-// used marks a schema as used now.
+// used records that a schema is used now.
 func (l *library) used(s *objectSchema) {
 	if now := l.tick.Load(); s.last.Load() != now {
 		s.last.Store(now)
 	}
 }
 
-// took notes that what is compiled of s takes more bytes than it did, and makes room for them.
+// took records that the compiled form of s takes more additional bytes, and makes room for them.
 func (l *library) took(s *objectSchema, more int64) {
 	l.used(s)
 	l.mu.Lock()
@@ -135,7 +136,7 @@ func (l *library) took(s *objectSchema, more int64) {
 	}
 }
 
-// shrink drops what was not used for the longest time until three quarters of what may be are left, so that it is seldom done. The
+// shrink drops the least recently used schemas until three quarters of the maximum are left, so that it is seldom called. The
 // caller holds mu.
 func (l *library) shrink(except *objectSchema) {
 	var all []*objectSchema
@@ -153,7 +154,7 @@ func (l *library) shrink(except *objectSchema) {
 	}
 }
 
-// sweep drops what was not used since the sweep before the last one, and reports whether something is left.
+// sweep drops the compiled schemas that were not used since the sweep before the last one. It reports whether any are left.
 func (l *library) sweep() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +167,7 @@ func (l *library) sweep() bool {
 	return len(l.compiled) > 0
 }
 
-// drop drops what is compiled of a schema. The caller holds mu.
+// drop drops the compiled form of a schema. The caller holds mu.
 func (l *library) drop(s *objectSchema) {
 	at := weak.Make(s)
 	s.now.Store(nil)
@@ -174,7 +175,7 @@ func (l *library) drop(s *objectSchema) {
 	delete(l.compiled, at)
 }
 
-// run sweeps now and then until ctx ends, as long as something is compiled.
+// run calls sweep every restAfter until ctx ends, as long as there are compiled schemas.
 func (l *library) run(ctx context.Context) {
 	for {
 		select {

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sizedSchema is a schema of its own for each number.
+// sizedSchema returns a different schema for each number.
 func sizedSchema(n int) string {
 	return fmt.Sprintf(`{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer","maximum":%d}},"x-kubernetes-validations":[{"rule":"self.size != %d"}]}}}`, n, n-1)
 }
 
-// held tells how many schemas there are, after what nobody has any more is gone.
+// held returns the numbers of schemas and their size, after the removal of unreferenced ones.
 func (l *library) held() (schemas, compiled int, bytes int64) {
 	runtime.GC()
 	l.mu.Lock()
@@ -29,8 +29,8 @@ func (l *library) held() (schemas, compiled int, bytes int64) {
 	return len(l.schemas), len(l.compiled), l.bytes
 }
 
-// A schema that several versions have, that several definitions have, or that stays when a definition changes, is one
-// value: what was made of it, a document of OpenAPI for one, is good as long as it is. What nobody has any more is not held.
+// Equal schemas of several versions, of several definitions, or of a definition before and after a change are one value, so that
+// everything derived from it, for example an OpenAPI document, remains valid. Unreferenced schemas are removed.
 func TestSchemasAreShared(t *testing.T) {
 	t.Parallel()
 	l := libraryOf(t)
@@ -92,7 +92,7 @@ func eventuallyHeld(t *testing.T, l *library, schemas, compiled int) {
 	t.Fatalf("%d schemas, %d of them compiled, of %d bytes; want %d and %d", s, c, b, schemas, compiled)
 }
 
-// judged compiles all of a schema, as an object does, and reports whether it is valid.
+// judged compiles a schema with its rules, by validating an object, and reports whether the object is valid.
 func judged(t *testing.T, s *objectSchema, size int) bool {
 	t.Helper()
 	r := &rules{hub: "v1", versions: map[string]versionRules{"v1": {schema: s}}}
@@ -100,7 +100,8 @@ func judged(t *testing.T, s *objectSchema, size int) bool {
 	return len(r.validate(registry.NewCall(context.Background(), authn.System(), ""), object)) == 0
 }
 
-// What is compiled goes when it was not used for a while, and is compiled again when it is needed. Who is using it keeps it.
+// Compiled schemas are dropped when they were not used for a while, and compiled again when they are needed. Callers that have
+// one keep it.
 func TestIdleSchemasAreDropped(t *testing.T) {
 	t.Parallel()
 	l := libraryOf(t)
@@ -153,7 +154,7 @@ func TestIdleSchemasAreDropped(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// However much is used, what is compiled stays within bounds, and what was used last stays.
+// The size of compiled schemas is bounded, and the most recently used ones are kept.
 func TestCompiledSchemasAreBounded(t *testing.T) {
 	t.Parallel()
 	l := libraryOf(t)
@@ -198,7 +199,7 @@ func TestCompiledSchemasAreBounded(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// One goroutine sweeps for all, only while something is compiled, and ends with the server.
+// One goroutine sweeps for all schemas, only while there are compiled ones, and ends with the server.
 func TestSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

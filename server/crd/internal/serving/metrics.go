@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// webhookMetrics are those of conversion webhooks, with the names, labels and buckets of kube-apiserver, and where objects came
-// from when they were wanted in another version. The definitions in labels are those that have, or had, a webhook.
+// webhookMetrics are the metrics of conversion webhooks, with the names, labels and buckets of kube-apiserver, and the sources of
+// converted objects. The label crd_name has only definitions that have or had a webhook.
 type webhookMetrics struct {
 	conversions *prometheus.HistogramVec
 	requests    *prometheus.CounterVec
@@ -17,7 +17,8 @@ type webhookMetrics struct {
 	objects     *prometheus.CounterVec
 }
 
-// newWebhookMetrics registers them. An extension that was installed in the server before has registered them already.
+// newWebhookMetrics returns metrics registered in in. If an earlier extension of the server has registered them, it returns
+// those.
 func newWebhookMetrics(in prometheus.Registerer) (*webhookMetrics, error) {
 	m := &webhookMetrics{
 		conversions: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -52,7 +53,7 @@ func newWebhookMetrics(in prometheus.Registerer) (*webhookMetrics, error) {
 	return m, nil
 }
 
-// registered registers a collector, or returns the one that is there.
+// registered registers a collector, or returns the one that is already registered.
 func registered[C prometheus.Collector](in prometheus.Registerer, c C) (C, error) {
 	err := in.Register(c)
 	if there := (prometheus.AlreadyRegisteredError{}); errors.As(err, &there) {
@@ -63,7 +64,7 @@ func registered[C prometheus.Collector](in prometheus.Registerer, c C) (C, error
 	return c, err
 }
 
-// hooks are what conversions are told of by; those of besides are called, too.
+// hooks returns hooks that update the metrics and then call the hooks of besides.
 func (m *webhookMetrics) hooks(besides conversion.Hooks) conversion.Hooks {
 	return conversion.Hooks{
 		Converted: func(c conversion.Conversion) {
@@ -91,7 +92,7 @@ func (m *webhookMetrics) hooks(besides conversion.Hooks) conversion.Hooks {
 	}
 }
 
-// forget drops the series of a definition that is gone.
+// forget drops the series of a definition.
 func (m *webhookMetrics) forget(definition string) {
 	of := prometheus.Labels{"crd_name": definition}
 	m.conversions.DeletePartialMatch(of)

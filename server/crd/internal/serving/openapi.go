@@ -23,8 +23,8 @@ func (s *objectSchema) MergeSchema(meta spec.Schema) *spec.Schema {
 	return merged
 }
 
-// OpenAPI implements schema.Describer. A schema that is not structural, which only somebody else's definition can have, is not
-// published.
+// OpenAPI implements schema.Describer. A schema that is not structural is not published. Only a definition that another program
+// stored can have one.
 func (s *objectSchema) OpenAPI() *spec.Schema {
 	props, err := s.props()
 	if err != nil || s.keepsUnknown && (s.structure() == nil || len(structural.NonStructural(nil, props)) > 0) {

@@ -16,29 +16,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// rules are what the versions of one custom resource say against objects. An object is judged by the schema of the version
-// that the request names, and by no other: what another version would say against it is said to whoever writes it there.
+// rules validates the objects of one custom resource. An object is validated by the schema of the version that the request names,
+// and by no other. The schema of another version applies only to requests in that version.
 type rules struct {
-	scheme   *runtime.Scheme // of the kind's versions
+	scheme   *runtime.Scheme // of the versions of the kind
 	resource schema.GroupResource
-	hub      string // the name of the version that the registry has objects in
+	hub      string // the name of the version in which the registry has objects
 	versions map[string]versionRules
 }
 
-// versionRules are what one version says.
+// versionRules are the schema and the scale of one version.
 type versionRules struct {
 	schema *objectSchema
-	scale  *registry.Scale // nil: there is none
+	scale  *registry.Scale // nil if there is none
 }
 
-// strategy makes a strategy of the rules. Metadata is the registry's to judge.
+// strategy returns a strategy that applies the rules. The registry validates the metadata.
 func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
 	return registry.Strategy[*unstructured.Unstructured]{
 		Validate:             r.validate,
 		ValidateUpdate:       r.validateUpdate,
 		ValidateStatusUpdate: r.validateStatusUpdate,
-		OwnScaleChecks:       true, // between those of the schema and of lists
-		PlainFinalizers:      true, // of which the next two tell
+		OwnScaleChecks:       true, // judge makes them between the checks of the schema and of lists
+		PlainFinalizers:      true, // the two functions below warn about them
 		WarnOnCreate: func(_ *registry.Call, obj *unstructured.Unstructured) []string {
 			return finalizerWarnings(obj.GetFinalizers(), nil)
 		},
@@ -57,7 +57,7 @@ func (r *rules) validate(call *registry.Call, obj *unstructured.Unstructured) fi
 	return r.judge(call.Context, version, obj)
 }
 
-// judge returns what is wrong with an object of a version.
+// judge returns the errors of an object in a version.
 func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Unstructured) field.ErrorList {
 	s := r.versions[version].schema.structure()
 	errs := s.Validate(nil, obj.Object)
@@ -72,7 +72,7 @@ func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Uns
 func (r *rules) validateUpdate(call *registry.Call, obj, old *unstructured.Unstructured) field.ErrorList {
 	version := r.version(call)
 	was, err := r.in(call, version, old)
-	if err != nil { // what cannot be shown in this version excuses nothing
+	if err != nil { // an old object that cannot be converted makes nothing tolerable
 		return append(r.validate(call, obj), r.withoutPast(version, err)...)
 	}
 	if obj, err = r.asSent(call, version, obj, old, was); err != nil {
@@ -86,7 +86,7 @@ func (r *rules) validateUpdate(call *registry.Call, obj, old *unstructured.Unstr
 	return r.evaluateUpdate(call, version, errs, obj, was)
 }
 
-// validateStatusUpdate judges the status by what the schema says of it, and all lists and rules, as kube-apiserver does.
+// validateStatusUpdate validates the status by its schema, and the whole object by all lists and rules, as kube-apiserver does.
 func (r *rules) validateStatusUpdate(call *registry.Call, obj, old *unstructured.Unstructured) field.ErrorList {
 	version := r.version(call)
 	var was map[string]any
@@ -111,8 +111,8 @@ func (r *rules) validateStatusUpdate(call *registry.Call, obj, old *unstructured
 	return r.evaluateUpdate(call, version, errs, obj, past)
 }
 
-// evaluateUpdate evaluates the rules of a version on what becomes of old, both in that version, and adds what they say to errs.
-// Rules that fail on what does not change are told in warnings, also of a request that is refused for something else.
+// evaluateUpdate evaluates the rules of a version on a change from old to obj, both in that version, and adds the errors to errs.
+// Rules that fail on unchanged values give warnings, also if the request is refused for another reason.
 func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.ErrorList, obj, old *unstructured.Unstructured) field.ErrorList {
 	return r.evaluate(version, errs, func(compiled *celrules.Rules) celrules.Outcome {
 		outcome := compiled.ValidateUpdate(call.Context, nil, obj.Object, old.Object, celrules.Budget)
@@ -123,7 +123,7 @@ func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.E
 	})
 }
 
-// evaluate adds to errs what the rules of a version say, unless these make them meaningless.
+// evaluate adds the errors of a version's rules to errs, unless the rules cannot be evaluated because of errs.
 func (r *rules) evaluate(version string, errs field.ErrorList, judge func(*celrules.Rules) celrules.Outcome) field.ErrorList {
 	compiled, err := r.versions[version].schema.compileRules()
 	switch {
@@ -138,8 +138,8 @@ func (r *rules) evaluate(version string, errs field.ErrorList, judge func(*celru
 	return append(errs, judge(compiled).Errors...)
 }
 
-// withoutPast refuses an update by rules, which may be about changes, where the old object cannot be shown in the version because
-// of err.
+// withoutPast returns the error of an update if there are rules, which may compare with the old object, but the old object cannot
+// be converted to the version because of err.
 func (r *rules) withoutPast(version string, err error) field.ErrorList {
 	if compiled, fault := r.versions[version].schema.compileRules(); compiled == nil && fault == nil {
 		return nil
@@ -147,7 +147,7 @@ func (r *rules) withoutPast(version string, err error) field.ErrorList {
 	return field.ErrorList{field.InternalError(nil, fmt.Errorf("rules about changes cannot be evaluated: %w", err))}
 }
 
-// statusOf returns the schema of the property status, nil for none.
+// statusOf returns the schema of the property status, or nil.
 func statusOf(s *structural.Schema) *structural.Schema {
 	if s == nil {
 		return nil
@@ -155,7 +155,7 @@ func statusOf(s *structural.Schema) *structural.Schema {
 	return s.Properties["status"]
 }
 
-// version is the name of the version that a request names, that of the hub for who is no request for this resource.
+// version returns the name of the version that a request names, or that of the hub if the request is not for this resource.
 func (r *rules) version(call *registry.Call) string {
 	if call.APIGroup != r.resource.Group || call.Resource != r.resource.Resource {
 		return r.hub
@@ -166,7 +166,7 @@ func (r *rules) version(call *registry.Call) string {
 	return call.APIVersion
 }
 
-// in returns what an object of the hub is in a version. It is not to be changed.
+// in returns an object of the hub in a version. The result must not be changed.
 func (r *rules) in(call *registry.Call, version string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if version == r.hub {
 		return obj, nil
@@ -182,7 +182,7 @@ func (r *rules) in(call *registry.Call, version string, obj *unstructured.Unstru
 	return u, nil
 }
 
-// finalizerWarnings tells of finalizers that are not in old and that others may use too.
+// finalizerWarnings returns warnings about finalizers that are not in old and whose names others may use too.
 func finalizerWarnings(finalizers, old []string) []string {
 	var warnings []string
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(finalizers))) {
@@ -197,15 +197,15 @@ func finalizerWarnings(finalizers, old []string) []string {
 	return warnings
 }
 
-// isStandardFinalizer tells those that Kubernetes gives a meaning to.
+// isStandardFinalizer reports whether a name is a finalizer that Kubernetes defines.
 func isStandardFinalizer(name string) bool {
 	return name == "orphan" || name == "foregroundDeletion" || name == "kubernetes"
 }
 
-// asSent returns what an object of the hub is in the version of a request that wants it stored: what the request sent, if the
-// object is what was made of that, and otherwise what the conversion makes of it. A conversion adds what is required and drops
-// what nobody knows, and so what it returns is no judge of what somebody sent. The status is that of the object, which the
-// registry may have taken from old, or left out; was is old in the version, nil on create. The result is not to be changed.
+// asSent returns an object of the hub in the version of a request that wants to store it. If the object was made from what the
+// request sent, the result is that. Otherwise the object is converted. Conversions may add required fields and drop unknown ones,
+// so that the converted object would not show what is wrong with the sent one. The status is that of obj, because the registry
+// may have taken it from old or left it out. was is old in the version, nil on create. The result must not be changed.
 func (r *rules) asSent(call *registry.Call, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	sent, hub := r.sent(call, version)
 	if sent == nil || !sameContent(obj, hub) {
@@ -226,7 +226,7 @@ func (r *rules) asSent(call *registry.Call, version string, obj, old, was *unstr
 	return withMetadata(out, obj, hub, sent), nil
 }
 
-// statusAsSent is asSent for a request that changes the status of old alone.
+// statusAsSent is asSent for a request that changes only the status of old.
 func (r *rules) statusAsSent(call *registry.Call, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	sent, hub := r.sent(call, version)
 	if sent == nil || was == nil || !sameContent(obj, old) || !sameStatus(obj, hub) {

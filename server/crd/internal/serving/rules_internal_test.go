@@ -28,8 +28,8 @@ func manyRules() string {
 	return b.String()
 }
 
-// Rules are compiled when an object is judged, and not before; and once for all versions and states of a definition that have the
-// same schema, by whoever comes at the same time.
+// Rules are compiled at the first validation of an object. They are compiled once for all versions and states of a definition
+// with the same schema, also by concurrent validations.
 func TestRulesAreCompiledOnce(t *testing.T) {
 	t.Parallel()
 	l := libraryOf(t)
@@ -61,7 +61,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 				call := registry.NewCall(t.Context(), authn.System(), "")
 				call.APIGroup, call.APIVersion, call.Resource = "example.com", version, "things"
 				r := *r
-				r.hub = version // nothing is to be converted
+				r.hub = version // no conversion is necessary
 				errs := r.validate(call, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(499)}}})
 				if len(errs) != 1 || errs[0].Error() != `spec: Invalid value: failed rule: self.size != 499` {
 					t.Errorf("%v", errs)

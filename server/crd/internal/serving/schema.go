@@ -15,36 +15,36 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// objectSchema is the schema of versions of custom resources. It may be used concurrently, and what it says never changes. Make
-// one with library.schema.
+// objectSchema is the schema of one or more versions of custom resources. It is immutable for its callers and may be used
+// concurrently. Make one with library.schema.
 //
-// Many more kinds are defined than used, and a compiled schema takes several times the memory of its JSON, so it is compiled when
-// it is first needed, which takes some milliseconds; and so are its rules, with the first write, which takes half of one each. Of
-// the definition that it was made of nothing is kept but the schema's text, compressed.
+// Many more kinds are defined than used, and a compiled schema takes several times the memory of its JSON. So it is compiled when
+// it is first needed, which takes some milliseconds. Its rules are compiled at the first write, which takes about half a
+// millisecond for each. Only the compressed text of the schema is kept.
 type objectSchema struct {
 	library *library
-	digest  [sha256.Size]byte // of the text
-	// keepsUnknown says that nothing is pruned: the definition has preserveUnknownFields, which only one that was stored by
-	// somebody else can have.
+	digest  [sha256.Size]byte // of the uncompressed text
+	// keepsUnknown says that nothing is pruned, because the definition has preserveUnknownFields. Only a definition that another
+	// program stored can have that.
 	keepsUnknown   bool
-	text           []byte // JSON of a JSONSchemaProps, or null; deflated
-	size, ruleSize int64  // about how many bytes it takes when it is compiled, and its rules
+	text           []byte // compressed JSON of a JSONSchemaProps, or of null
+	size, ruleSize int64  // about how many bytes the compiled schema takes, and its compiled rules
 
-	making sync.Mutex // held by who compiles it
+	making sync.Mutex // held while the schema is compiled
 	now    atomic.Pointer[compiledSchema]
-	last   atomic.Int64 // the tick of the library when it was last used
+	last   atomic.Int64 // the tick of the library at the last use
 }
 
 var _ runtime.ObjectSchema = (*objectSchema)(nil)
 
-// compiledSchema is what is made of a schema to judge objects. It is immutable, and good for as long as somebody has it.
+// compiledSchema is the compiled form of a schema. It is immutable, and stays valid as long as it is referenced.
 type compiledSchema struct {
 	structure *structural.Schema // nil specifies nothing
-	err       error              // why there is none
+	err       error              // why structure is nil
 	rules     func() (*celrules.Rules, error)
 }
 
-// compiled returns what is made of the schema, and makes it unless it is there.
+// compiled returns the compiled form of the schema, and compiles it if necessary.
 func (s *objectSchema) compiled() *compiledSchema {
 	if c := s.now.Load(); c != nil {
 		s.library.used(s)
@@ -59,7 +59,7 @@ func (s *objectSchema) compiled() *compiledSchema {
 	c.structure, c.err = s.compileOnce()
 	c.rules = sync.OnceValues(func() (*celrules.Rules, error) {
 		rules, err := s.library.compiler.Compile(c.structure)
-		if s.now.Load() == c { // or it was dropped meanwhile
+		if s.now.Load() == c { // otherwise it was dropped meanwhile
 			s.library.took(s, s.ruleSize)
 		}
 		return rules, err
@@ -69,17 +69,17 @@ func (s *objectSchema) compiled() *compiledSchema {
 	return c
 }
 
-// compile returns the compiled schema. The error of one that is not structural is that of every object.
+// compile returns the compiled schema. If the schema is not structural, the error applies to every object.
 func (s *objectSchema) compile() (*structural.Schema, error) {
 	c := s.compiled()
 	return c.structure, c.err
 }
 
-// compileRules returns the rules of the schema, nil for none.
+// compileRules returns the rules of the schema, or nil if it has none.
 func (s *objectSchema) compileRules() (*celrules.Rules, error) { return s.compiled().rules() }
 
-// compileOnce compiles the schema: one that is not structural, which only somebody else's definition has, to an error, and if
-// such a definition keeps what is unknown, to nil, for what it says of values is not known.
+// compileOnce compiles the schema. A schema that is not structural, which only a definition of another program can have, is an
+// error. If such a definition keeps unknown fields, the result is nil instead, because its schema cannot be interpreted.
 func (s *objectSchema) compileOnce() (*structural.Schema, error) {
 	props, err := s.props()
 	if err != nil {
@@ -92,13 +92,13 @@ func (s *objectSchema) compileOnce() (*structural.Schema, error) {
 	return compiled, nil
 }
 
-// structure is the compiled schema; nil specifies nothing.
+// structure returns the compiled schema; nil specifies nothing.
 func (s *objectSchema) structure() *structural.Schema {
-	compiled, _ := s.compile() // Conform, which comes first, has told of the error
+	compiled, _ := s.compile() // Conform is called first and returns the error
 	return compiled
 }
 
-// anything is the schema of objects about which nothing is said.
+// anything returns a schema that accepts all objects and prunes nothing.
 func anything() *structural.Schema { return &structural.Schema{Type: "object", PreserveUnknown: true} }
 
 // Conform implements runtime.ObjectSchema.
@@ -130,7 +130,7 @@ func (s *objectSchema) Conform(object map[string]any, stored bool, report int) (
 	return unknown, nil
 }
 
-// repairGeneration gives one to objects that are older than generations.
+// repairGeneration sets the generation of objects that were stored without one.
 func repairGeneration(object map[string]any) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if n, _ := metadata["generation"].(int64); ok && n == 0 {
@@ -143,7 +143,7 @@ func (s *objectSchema) SetDefaults(object map[string]any, grows func(bytes int) 
 	return s.structure().SetDefaultsWithin(object, grows)
 }
 
-// props returns the schema as its author wrote it, nil for none.
+// props returns the schema as its author wrote it, or nil.
 func (s *objectSchema) props() (props *apiextensionsv1.JSONSchemaProps, err error) {
 	err = json.NewDecoder(flate.NewReader(bytes.NewReader(s.text))).Decode(&props)
 	return props, err

@@ -26,7 +26,7 @@ func propsOf(t testing.TB, text string) *apiextensionsv1.JSONSchemaProps {
 	return props
 }
 
-// defined is a definition with a version for each schema: v1, v2 and so on, of which the last is stored.
+// defined returns a definition with a version for each schema: v1, v2 and so on, of which the last is stored.
 func defined(t testing.TB, schemas ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	d := &apiextensionsv1.CustomResourceDefinition{}
@@ -65,7 +65,7 @@ func TestObjectSchema(t *testing.T) {
 		keepsUnknown bool
 		text         string
 		stored       bool
-		want         string // what is left; "" is an error
+		want         string // the remaining fields; "" means an error
 		unknown      []string
 	}{
 		{name: "from a request", text: text},
@@ -126,7 +126,7 @@ func TestObjectSchema(t *testing.T) {
 	}
 }
 
-// A schema is compiled when it is first needed. One that cannot be is an error of each object then.
+// A schema is compiled when it is first needed. If that fails, each object gets the error.
 func TestSchemaIsCompiledLate(t *testing.T) {
 	t.Parallel()
 	s, err := libraryOf(t).schema([]byte(`{"type":"object","$ref":"x"}`), false)
@@ -140,7 +140,7 @@ func TestSchemaIsCompiledLate(t *testing.T) {
 	}
 }
 
-// What is kept of a schema is less than its text, most of which is descriptions.
+// The kept text of a schema is shorter than the schema, which mostly consists of descriptions.
 func TestSchemaTextIsSmall(t *testing.T) {
 	t.Parallel()
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
@@ -191,7 +191,7 @@ func TestDeprecationWarnings(t *testing.T) {
 	}
 }
 
-// Definitions that only another server can have stored are not served as if they were others.
+// Definitions that only another program can have stored are not served as if they were valid.
 func TestGroupRefused(t *testing.T) {
 	t.Parallel()
 	const plain = `{"type":"object"}`
@@ -221,7 +221,8 @@ func TestGroupRefused(t *testing.T) {
 	}
 }
 
-// A conversion that stumbles over what is not valid is not to blame, and says what is wrong; one that fails otherwise is.
+// If a conversion fails because the object is invalid, the validation errors are returned. Otherwise the error is that of the
+// conversion.
 func TestConversionIsExplained(t *testing.T) {
 	t.Parallel()
 	schemas, err := libraryOf(t).schemasOf(defined(t, `{"type":"object","properties":{"a":{"type":"integer"}}}`))

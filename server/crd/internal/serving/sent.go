@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// sent returns what a request sent in a version, and what was made of it for the hub; nil: it sent nothing in that version.
+// sent returns the object that a request sent in a version, and the hub object made from it. It returns nil if there is none in
+// that version.
 func (r *rules) sent(call *registry.Call, version string) (sent, hub *unstructured.Unstructured) {
 	if version == r.hub {
 		return nil, nil
@@ -23,8 +24,8 @@ func (r *rules) sent(call *registry.Call, version string) (sent, hub *unstructur
 	return sent, hub
 }
 
-// withMetadata is an object with the metadata of obj, of the hub, which the registry has filled, and of those that a conversion
-// may change, labels and annotations, what the request sent if they are still what was made of that.
+// withMetadata returns object with the metadata of obj, a hub object that the registry has completed. Labels and annotations,
+// which a conversion may change, are those that the request sent, unless they were changed after the conversion (hub).
 func withMetadata(object map[string]any, obj, hub, sent *unstructured.Unstructured) *unstructured.Unstructured {
 	filled, made, asked := metadataOf(obj), metadataOf(hub), metadataOf(sent)
 	metadata := maps.Clone(filled)
@@ -48,7 +49,7 @@ func metadataOf(u *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// sameContent reports whether two objects are the same but for their metadata and status.
+// sameContent reports whether two objects are equal except for their metadata and status.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	count := func(object map[string]any) (n int) {
 		for name, member := range object {

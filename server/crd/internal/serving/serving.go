@@ -1,15 +1,15 @@
-// Package serving makes of definitions what a server serves: groups with one resource in all versions, with schemas, rules,
-// columns, subresources and conversions.
+// Package serving makes server groups from definitions: one resource in all its versions, with schemas, rules, columns,
+// subresources and conversions.
 //
 //	groups, err := serving.New(compiler, host.Metrics(), serving.Options{})
 //	group, err := groups.Of(crd)         // with the names that its status accepts
 //	err = host.Replace(gone, group)
 //	groups.Forget(crd.Name)              // when it is served no longer
 //
-// Nothing of a definition is kept. All versions and definitions with the same schema share one, as compressed text, which is
-// compiled when the first object needs it; [Groups.Run] drops what is compiled and not used. What a request sends is judged by
-// the schema and the rules of its version, as it was sent, and is converted to the stored version by the program's function, by
-// the webhook that the definition names, or by its apiVersion alone.
+// The definitions themselves are not kept. All versions and definitions with an equal schema share one, stored as compressed
+// text. It is compiled when the first object needs it; [Groups.Run] drops compiled schemas that are not used. The object in a
+// request is validated by the schema and rules of its version, as it was sent. It is converted to the stored version by the
+// program's function, by the webhook that the definition names, or by a change of its apiVersion alone.
 package serving
 
 import (
@@ -26,13 +26,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options says how objects are converted and shown in tables, as those of package crd do. The zero Options has no functions, and
-// calls webhooks as kube-apiserver does.
+// Options specifies how objects are converted and shown in tables, like the Options of package crd. The zero Options has no
+// functions and calls webhooks as kube-apiserver does.
 type Options struct {
-	Conversions       map[schema.GroupKind]runtime.ConvertUntyped // none is nil
-	Webhooks          webhook.Options
-	WebhookConversion conversion.Options
-	Rows              RowLimits
+	Conversions       map[schema.GroupKind]runtime.ConvertUntyped // by group and kind; no function is nil
+	Webhooks          webhook.Options                             // how webhooks are called
+	WebhookConversion conversion.Options                          // bounds of calls and of their memory
+	Rows              RowLimits                                   // bounds of table columns
 }
 
 // Groups makes the groups of all definitions of one server. All methods may be called concurrently.
@@ -43,8 +43,8 @@ type Groups struct {
 	rows        RowLimits
 }
 
-// New returns Groups whose rules are compiled by compiler, and whose metrics are registered in metrics. Its owner calls Run, and
-// Close in the end.
+// New returns Groups that compile rules with compiler and register their metrics in metrics. The owner must call Run, and Close
+// at the end.
 func New(compiler *celrules.Compiler, metrics prometheus.Registerer, o Options) (*Groups, error) {
 	hooks, err := newWebhooks(metrics, o)
 	if err != nil {
@@ -53,12 +53,12 @@ func New(compiler *celrules.Compiler, metrics prometheus.Registerer, o Options) 
 	return &Groups{conversions: o.Conversions, webhooks: hooks, schemas: newLibrary(compiler), rows: o.Rows}, nil
 }
 
-// Of makes what a definition defines: a group of one resource in all its versions, those that are stored and not served
-// included, in a scheme of its own, under the names that were accepted. Objects are stored in the version that the definition
-// says. Nothing of crd is kept; its webhook is, until it is forgotten.
+// Of returns what a definition defines: a group in a scheme of its own, with one resource under the accepted names. The resource
+// has all versions, also those that are not served. Objects are stored in the storage version of the definition. Of does not keep
+// crd, but it keeps its webhook until Forget.
 //
-// Of returns an error for a definition that cannot be served. This server stores no such definition; another program may have
-// written it to the storage.
+// Of returns an error if the definition cannot be served. This server never stores such a definition, but another program may
+// have done so.
 func (g *Groups) Of(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
 	convert, err := g.converterOf(crd)
 	var group server.Group
@@ -71,12 +71,12 @@ func (g *Groups) Of(crd *apiextensionsv1.CustomResourceDefinition) (server.Group
 	return group, nil
 }
 
-// Forget drops what is kept of the definition of a name.
+// Forget drops what is kept for the definition with a name.
 func (g *Groups) Forget(name string) { g.webhooks.forget(name) }
 
-// Run drops what is compiled and not used, until ctx ends.
+// Run drops compiled schemas that are not used, until ctx ends.
 func (g *Groups) Run(ctx context.Context) { g.schemas.run(ctx) }
 
-// Close ends the calls of webhooks that are under way, and waits for them. Requests under way may need them. It may be called
-// again.
+// Close cancels the webhook calls in flight and waits for them. Do not call it before the last request has ended. It may be
+// called again.
 func (g *Groups) Close() { g.webhooks.close() }

@@ -1,6 +1,6 @@
-// Package stored reads and writes the definitions of a server as they are stored, in the name of the system. [Definitions.Get] and
-// [Definitions.WriteStatus] are for work in the background: they are bounded by [CallTimeout], and a panic of the program's
-// plug-ins and storages is an error.
+// Package stored reads and writes the stored definitions of a server as the user system:apiserver. [Definitions.Get] and
+// [Definitions.WriteStatus] are for background work: [CallTimeout] bounds them, and they return a panic of the program's plug-ins
+// and storages as an error.
 package stored
 
 import (
@@ -22,27 +22,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// CallTimeout bounds one call to the storage. What hangs for longer is an error, and tried again.
+// CallTimeout bounds one call to the storage. A call that hangs longer is an error and is tried again.
 const CallTimeout = 30 * time.Second
 
-// Resource is the resource of the definitions themselves.
+// Resource returns the resource of the definitions themselves.
 func Resource() schema.GroupResource {
 	return schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
 }
 
-// Change changes the status or the finalizers of a definition, and reports whether it did. now is in UTC and whole seconds.
+// Change changes the status or the finalizers of a definition, and reports whether it changed anything. now is in UTC and whole
+// seconds.
 type Change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool
 
-// Definitions are those of one server. All methods may be called concurrently.
+// Definitions reads and writes the definitions of one server. All methods may be called concurrently.
 type Definitions struct {
-	// Panics makes errors of the panics of all work on definitions.
+	// Panics turns panics of all work on definitions into errors.
 	Panics *background.Panics
 
 	registry *registry.Registry
 	status   *registry.StatusView
 }
 
-// New returns the definitions of a server that serves their kind. Panics are logged.
+// New returns the Definitions of a server that serves the kind CustomResourceDefinition. Panics are logged to log.
 func New(h *server.Host, log *zap.Logger) (*Definitions, error) {
 	r, err := h.Registry(Resource())
 	if err != nil {
@@ -55,17 +56,17 @@ func New(h *server.Host, log *zap.Logger) (*Definitions, error) {
 	return &Definitions{Panics: background.NewPanics(log, "work on definitions panicked"), registry: r, status: status}, nil
 }
 
-// Watch watches all definitions, from those that there are.
+// Watch watches all definitions, beginning with the existing ones.
 func (d *Definitions) Watch(ctx context.Context) (storage.Watch, error) {
 	return d.registry.WatchRecords(registry.NewCall(ctx, authn.System(), ""), storage.WatchOptions{Initial: true})
 }
 
-// Record returns a definition as it is stored; NotFound: there is none. It is bounded by ctx alone, and may panic.
+// Record returns a definition as it is stored, or a NotFound error. Only ctx bounds it, and it may panic.
 func (d *Definitions) Record(ctx context.Context, name string) (storage.Record, error) {
 	return d.registry.GetStored(registry.NewCall(ctx, authn.System(), ""), name)
 }
 
-// Get returns a definition; NotFound: there is none.
+// Get returns a definition, or a NotFound error.
 func (d *Definitions) Get(ctx context.Context, name string) (crd *apiextensionsv1.CustomResourceDefinition, err error) {
 	defer d.Panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -77,7 +78,7 @@ func (d *Definitions) Get(ctx context.Context, name string) (crd *apiextensionsv
 	return d.Decode(rec)
 }
 
-// Decode returns the definition of a record.
+// Decode decodes the definition in a record.
 func (d *Definitions) Decode(rec storage.Record) (*apiextensionsv1.CustomResourceDefinition, error) {
 	obj, err := d.registry.Decode(rec)
 	if err != nil {
@@ -86,8 +87,8 @@ func (d *Definitions) Decode(rec storage.Record) (*apiextensionsv1.CustomResourc
 	return definitionOf(obj)
 }
 
-// WriteStatus changes the status of the definition with a uid, as it is stored now, with its finalizers. It returns a
-// NotFound if there is none, and the definition as it is stored then.
+// WriteStatus applies change to the status and the finalizers of the stored definition with this uid. It returns the definition
+// as it is stored then and its revision, or a NotFound error if there is no such definition.
 func (d *Definitions) WriteStatus(ctx context.Context, name string, uid types.UID, change Change) (crd *apiextensionsv1.CustomResourceDefinition, revision int64, err error) {
 	defer d.Panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -110,10 +111,10 @@ func (d *Definitions) WriteStatus(ctx context.Context, name string, uid types.UI
 	return crd, rec.Revision, err
 }
 
-// Now is the time as metadata has it: in UTC and whole seconds.
+// Now returns the current time as in metadata: in UTC and whole seconds.
 func Now() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
 
-// definitionOf returns what was decoded as a definition.
+// definitionOf asserts that a decoded object is a definition.
 func definitionOf(obj runtime.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {

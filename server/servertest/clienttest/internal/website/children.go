@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// contentAnnotation is on the Pods' template: a hash of what they have read when they start, so that they are replaced
-// when it changes.
+// contentAnnotation is an annotation of the Pod template with a hash of the content that Pods read at their start. A change of
+// the content changes it, so that the Pods are replaced.
 const contentAnnotation = "web.example.com/content"
 
-// children makes the objects that a website owns, and returns its Deployment as it is.
+// children creates or updates the objects that a website owns, and returns its Deployment.
 func (r *Reconciler) children(ctx context.Context, w *Website, secret *corev1.Secret) (*appsv1.Deployment, error) {
 	where := metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}
 	pages := &corev1.ConfigMap{ObjectMeta: where}
@@ -41,16 +41,16 @@ func (r *Reconciler) children(ctx context.Context, w *Website, secret *corev1.Se
 	service := &corev1.Service{ObjectMeta: where}
 	return deployment, r.make(ctx, w, service, func() {
 		service.Spec.Selector = podLabels(w)
-		if len(service.Spec.Ports) != 1 { // what the cluster adds to a port stays
+		if len(service.Spec.Ports) != 1 { // a port keeps what the cluster adds to it
 			service.Spec.Ports = make([]corev1.ServicePort, 1)
 		}
 		service.Spec.Ports[0].Port, service.Spec.Ports[0].TargetPort = 80, intstr.FromInt32(8080)
 	})
 }
 
-// make creates an object that a website owns, or changes it to what fill makes of it.
+// make creates an object that a website owns, or updates it to what fill makes of it.
 func (r *Reconciler) make(ctx context.Context, w *Website, obj client.Object, fill func()) error {
-	// An update, which tells of a conflict: a merge patch made of a cache that is behind would undo what others do to lists.
+	// An update reports a conflict. A merge patch computed from an outdated cache would undo changes of others in lists.
 	done, err := controllerutil.CreateOrUpdate(ctx, r.Client, obj, func() error {
 		fill()
 		return controllerutil.SetControllerReference(w, obj, r.Scheme())
@@ -69,7 +69,7 @@ func podLabels(w *Website) map[string]string {
 	return map[string]string{"web.example.com/site": w.Name}
 }
 
-// fillDeployment sets what a website says of its servers, and leaves what others have set.
+// fillDeployment sets the fields of a Deployment that a website determines, and keeps the other fields.
 func fillDeployment(d *appsv1.Deployment, w *Website, content string) {
 	d.Spec.Replicas = new(int32(1))
 	if w.Spec.Replicas != nil {
@@ -99,7 +99,7 @@ func contentHash(pages map[string]string, secret map[string][]byte) (string, err
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// report writes the status of a website that has all it needs.
+// report writes the status of a website that has everything.
 func (r *Reconciler) report(ctx context.Context, w *Website, d *appsv1.Deployment) error {
 	ready := d.Status.ReadyReplicas
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: ReasonServing, Message: fmt.Sprintf("%d of %d servers answer", ready, *d.Spec.Replicas)}
@@ -109,7 +109,7 @@ func (r *Reconciler) report(ctx context.Context, w *Website, d *appsv1.Deploymen
 	return r.writeStatus(ctx, w, ready, c)
 }
 
-// notReady writes the status of a website that waits for something, and tells of it once.
+// notReady writes the status of a website that waits for something, and records an event once.
 func (r *Reconciler) notReady(ctx context.Context, w *Website, eventType, reason, message string) error {
 	before := meta.FindStatusCondition(w.Status.Conditions, Ready)
 	if err := r.writeStatus(ctx, w, w.Status.ReadyReplicas, metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, Reason: reason, Message: message}); err != nil {
@@ -121,7 +121,7 @@ func (r *Reconciler) notReady(ctx context.Context, w *Website, eventType, reason
 	return nil
 }
 
-// writeStatus writes the status if it is another than before.
+// writeStatus writes the status if it has changed.
 func (r *Reconciler) writeStatus(ctx context.Context, w *Website, ready int32, c metav1.Condition) error {
 	was := w.DeepCopy()
 	w.Status.ObservedGeneration, w.Status.ReadyReplicas = w.Generation, ready

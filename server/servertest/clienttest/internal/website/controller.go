@@ -20,15 +20,16 @@ import (
 // Finalizer holds a website until its domain is free.
 const Finalizer = "web.example.com/domain"
 
-// Fields by which the cache indexes websites.
+// These are the fields by which the cache indexes websites.
 const (
 	secretField = "spec.secretName"
 	domainField = "spec.domain"
 )
 
-// Reconciler makes the cluster what websites ask for.
+// Reconciler reconciles websites.
 type Reconciler struct {
 	client.Client
+	// Recorder records events of websites.
 	Recorder events.EventRecorder
 }
 
@@ -59,7 +60,8 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager, o controller.O
 		Complete(r)
 }
 
-// all asks for every website that names an object in a field: of the object's namespace, if it has one.
+// all returns a handler that requests every website which names the object in a field. If the object has a namespace, only
+// websites of that namespace are requested.
 func (r *Reconciler) all(field string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
 		var list WebsiteList
@@ -84,14 +86,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	again, err := r.reconcile(ctx, w)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // the cache is behind: nothing to report
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // the cache is outdated: no error to report
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ctrl.Result{}, nil // the website will be deleted with its namespace
 	}
 	return ctrl.Result{RequeueAfter: again}, err
 }
 
-// reconcile brings one website nearer to what it asks for, and returns when to look again without being told; 0 is never.
+// reconcile takes the next steps for one website. It returns when to reconcile again without an event; 0 means never.
 func (r *Reconciler) reconcile(ctx context.Context, w *Website) (time.Duration, error) {
 	switch {
 	case w.DeletionTimestamp != nil:
@@ -135,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, w *Website) (time.Duration, 
 	return again, r.report(ctx, w, deployment)
 }
 
-// finalize lets a deleted website go when its domain is free.
+// finalize removes the finalizer of a deleted website when its domain is free.
 func (r *Reconciler) finalize(ctx context.Context, w *Website) error {
 	if !controllerutil.ContainsFinalizer(w, Finalizer) {
 		return nil
@@ -147,10 +149,10 @@ func (r *Reconciler) finalize(ctx context.Context, w *Website) error {
 	return client.IgnoreNotFound(r.Update(ctx, w))
 }
 
-// siteLabel is on a Domain: the UID of the website that has it.
+// siteLabel is a label of a Domain: the UID of its website.
 const siteLabel = "web.example.com/website-uid"
 
-// releaseDomains gives back all domains of a website but one.
+// releaseDomains deletes all domains of a website except one.
 func (r *Reconciler) releaseDomains(ctx context.Context, w *Website, but string) error {
 	var list DomainList
 	if err := r.List(ctx, &list, client.MatchingLabels{siteLabel: string(w.UID)}); err != nil {
@@ -166,7 +168,7 @@ func (r *Reconciler) releaseDomains(ctx context.Context, w *Website, but string)
 	return nil
 }
 
-// claimDomain reports whether a website has the domain that it wants, after it has tried to get it.
+// claimDomain tries to get the domain of a website, and reports whether the website has it.
 func (r *Reconciler) claimDomain(ctx context.Context, w *Website) (bool, error) {
 	if w.Spec.Domain == "" {
 		return true, nil

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What controller-gen writes for others.
+// controller-gen would generate these functions.
 
 // DeepCopyInto copies w into out.
 func (w *Website) DeepCopyInto(out *Website) {

@@ -1,4 +1,4 @@
-// Package website is an operator as people write them with controller-runtime, and the suite that tests it against
-// the Environment of package clienttest: two kinds, and a controller that makes of a [Website] a Deployment, a Service, a
-// ConfigMap and a [Domain]. Nothing in it but the suite's TestMain and one line per manager knows what serves the API.
+// Package website is an example of an operator written with controller-runtime, with a test suite that uses the Environment of
+// package clienttest. It has two kinds and a controller that creates a Deployment, a Service, a ConfigMap and a [Domain] for a
+// [Website]. Only TestMain, and one line for each manager, depend on the server that is used.
 package website

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inject injects a fault into what is done in the namespace of the case.
+// inject injects a fault for requests in the namespace of the case.
 func (s *suite) inject(f servertest.Fault) (remove func()) {
 	f.Namespace = s.ns
 	return s.srv.Inject(f)
@@ -27,7 +27,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 		Match: servertest.Match{Verbs: []string{"update"}, Resources: []string{"websites", "websites/status"}}, Times: 5, Conflicts: 1,
 	})
 	refused := s.srv.Record(servertest.Match{Namespace: s.ns, Verbs: []string{"update"}})
-	s.run() // which reports no error
+	s.run() // no error is logged
 	s.create(s.site("blog"))
 	s.untilReady("blog", website.ReasonStarting)
 	conflicts := 0
@@ -97,7 +97,7 @@ func TestASiteStaysUntilItsDomainIsFree(t *testing.T) {
 	s.until("the site is gone", func() bool { return !s.get(w, "blog") })
 }
 
-// What a reconciler asks of the API server, request by request. No manager is needed for that.
+// The requests of a reconcile, one by one. This needs no manager.
 func TestTheRequestsOfAReconcile(t *testing.T) {
 	s := in(t)
 	w := s.site("blog")

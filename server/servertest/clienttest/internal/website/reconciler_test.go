@@ -205,7 +205,7 @@ func TestADomainIsOneSitesOnly(t *testing.T) {
 	if err := s.Delete(s.ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	s.untilReady("second", website.ReasonStarting) // it is told of the domain, which it does not own
+	s.untilReady("second", website.ReasonStarting) // it is notified of the domain that it does not own
 }
 
 func TestAPausedSiteStaysAsItIs(t *testing.T) {
@@ -214,7 +214,7 @@ func TestAPausedSiteStaysAsItIs(t *testing.T) {
 	w := s.site("blog")
 	w.Spec.Paused = true
 	s.create(w)
-	other := s.site("other") // comes after it in the queue
+	other := s.site("other") // after it in the queue
 	s.create(other)
 	s.untilReady("other", website.ReasonStarting)
 	if s.get(&appsv1.Deployment{}, "blog") {
@@ -224,7 +224,7 @@ func TestAPausedSiteStaysAsItIs(t *testing.T) {
 	s.untilReady("blog", website.ReasonStarting)
 }
 
-// The garbage collector of the Environment is a real one; with envtest a suite can only look at owner references.
+// The Environment has a real garbage collector; with envtest a suite can only check owner references.
 func TestChildrenGoWithTheirSite(t *testing.T) {
 	s := in(t)
 	s.run()
@@ -274,7 +274,7 @@ func TestEventsTellWhatWasMade(t *testing.T) {
 	}
 }
 
-// events are those about a site, as kubectl describe asks for them.
+// events returns the events about a site, by the query of kubectl describe.
 func (s *suite) events(site string) []corev1.Event {
 	s.t.Helper()
 	var list corev1.EventList
@@ -337,7 +337,7 @@ func TestANewManagerCatchesUp(t *testing.T) {
 	}
 }
 
-// The controller owns the status, and its finalizer, and nothing of what a user has applied.
+// The controller owns the status and its finalizer, and none of the fields that a user has applied.
 func TestUserAndControllerOwnTheirFields(t *testing.T) {
 	s := in(t)
 	s.run()
@@ -351,7 +351,7 @@ func TestUserAndControllerOwnTheirFields(t *testing.T) {
 	}
 	apply("web:1")
 	s.untilReady("blog", website.ReasonStarting)
-	apply("web:2") // a conflict, if the controller had written the spec
+	apply("web:2") // would conflict if the controller had written the spec
 	w := s.untilReady("blog", website.ReasonStarting)
 	status := 0
 	for _, entry := range w.ManagedFields {

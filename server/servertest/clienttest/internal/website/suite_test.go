@@ -34,7 +34,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// testEnv serves the whole suite: each case has a namespace of its own in it, and its own manager, which sees no other.
+// testEnv serves the whole suite. Each case has its own namespace in it, and its own manager, which is restricted to the
+// namespace.
 var testEnv = &clienttest.Environment{
 	Scheme: schemeOf(clientScheme),
 	Types:  servertest.Types{ClusterScoped: []string{"Domain"}},
@@ -43,8 +44,8 @@ var testEnv = &clienttest.Environment{
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // each manager has a logger of its own
 	klog.SetLogger(logr.Discard())
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs; another sleeps by the time of real errors, also in bubbles
-	// Cases wait for caches, which managers look at every 100 ms, more than they compute. -parallel has precedence.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs; the other one delays by a clock of the process, also in bubbles
+	// Cases mostly wait for caches, which managers poll every 100 ms. The flag -parallel has precedence.
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)
 	}
@@ -72,7 +73,7 @@ func schemeOf(add func(*runtime.Scheme) error) *runtime.Scheme {
 	return s
 }
 
-// suite is one case: a namespace, and a client that sees what is stored, not what a manager has cached.
+// suite is one case: a namespace, and a client without a cache.
 type suite struct {
 	client.Client
 	t      *testing.T
@@ -80,21 +81,21 @@ type suite struct {
 	srv    *servertest.Server
 	config *rest.Config
 	ns     string
-	pause  time.Duration // between two looks at what is waited for
+	pause  time.Duration // time between two checks of a wait
 }
 
-// in is a case in the common Environment, beside others.
+// in returns a case in the common Environment, in parallel with others.
 func in(t *testing.T) *suite {
 	t.Helper()
 	t.Parallel()
 	return at(t, testEnv.Server, testEnv.Config)
 }
 
-// at is a case at a server.
+// at returns a case that uses a server.
 func at(t *testing.T, srv *servertest.Server, config *rest.Config) *suite {
 	t.Helper()
 	config = rest.CopyConfig(config)
-	config.UserAgent = t.Name() // so that requests can be told from those of other cases
+	config.UserAgent = t.Name() // to distinguish the requests of the cases
 	c, err := client.New(config, client.Options{Scheme: testEnv.Scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func at(t *testing.T, srv *servertest.Server, config *rest.Config) *suite {
 	return s
 }
 
-// log keeps what a manager reports as errors.
+// log stores the errors that a manager logs.
 type log struct {
 	mu     sync.Mutex // guards below
 	errors []string
@@ -126,7 +127,7 @@ func (l *log) all() []string {
 	return l.errors
 }
 
-// run runs a manager with the controller until the case ends, or stop is called. It must not report errors.
+// run runs a manager with the controller until the case ends or stop is called. It must not log errors.
 func (s *suite) run(options ...func(*manager.Options)) (stop func()) {
 	s.t.Helper()
 	l, stop := s.runLogged(options...)
@@ -141,12 +142,12 @@ func (s *suite) run(options ...func(*manager.Options)) (stop func()) {
 	return stop
 }
 
-// endings are what a manager reports that is stopped in the midst of it, or whose namespace goes.
+// endings returns errors that a manager may log when it is stopped during its work, or when its namespace is deleted.
 func endings() []string {
 	return []string{context.Canceled.Error(), "leader election lost", "Server rejected event"}
 }
 
-// runLogged is run of a manager that may report errors.
+// runLogged is run for a manager that may log errors.
 func (s *suite) runLogged(options ...func(*manager.Options)) (l *log, stop func()) {
 	s.t.Helper()
 	l = new(log)
@@ -163,7 +164,7 @@ func (s *suite) runLogged(options ...func(*manager.Options)) (l *log, stop func(
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	r := &website.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("websites")}
-	// The process has many controllers of that name: one for each case.
+	// The process has a controller of this name for each case.
 	if err := r.Setup(ctx, mgr, controller.Options{SkipNameValidation: new(true)}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func (s *suite) runLogged(options ...func(*manager.Options)) (l *log, stop func(
 	return l, stop
 }
 
-// site is a website of one server.
+// site returns a website with one server.
 func (s *suite) site(name string) *website.Website {
 	return &website.Website{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name},
@@ -208,7 +209,7 @@ func (s *suite) get(obj client.Object, name string) (ok bool) {
 	return err == nil
 }
 
-// change writes an object with what do does to it, as often as others come between.
+// change applies do to an object and writes it, and repeats that after conflicts.
 func (s *suite) change(obj client.Object, do func()) {
 	s.t.Helper()
 	s.write(obj, do, func() error { return s.Update(s.ctx, obj) })
@@ -236,7 +237,7 @@ func (s *suite) write(obj client.Object, do func(), write func() error) {
 	s.t.Fatalf("%s is changed all the time", obj.GetName())
 }
 
-// answer is what a cluster does to the Deployment of a site: as many servers as it asks for are ready.
+// answer acts as the cluster for the Deployment of a site: it makes all replicas ready.
 func (s *suite) answer(name string) {
 	s.t.Helper()
 	s.until("the deployment of "+name+" exists", func() bool { return s.get(&appsv1.Deployment{}, name) })
@@ -244,7 +245,7 @@ func (s *suite) answer(name string) {
 	s.changeStatus(d, func() { d.Status.Replicas, d.Status.ReadyReplicas = *d.Spec.Replicas, *d.Spec.Replicas })
 }
 
-// untilReady waits until the condition of a site has a reason that is about the newest spec, and returns the site.
+// untilReady waits until the condition of a site has a reason for the newest spec, and returns the site.
 func (s *suite) untilReady(name, reason string) *website.Website {
 	s.t.Helper()
 	w := new(website.Website)
@@ -256,7 +257,7 @@ func (s *suite) untilReady(name, reason string) *website.Website {
 	return w
 }
 
-// until waits until something is so. That it takes as long as it may says that it never will be.
+// until waits until is returns true, and fails after a timeout.
 func (s *suite) until(what string, is func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); {

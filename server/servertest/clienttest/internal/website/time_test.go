@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// alone is a case with a server of its own, here in a bubble: no time passes but when all of the case wait, and then it
-// passes at once.
+// alone runs a case with its own server in a bubble: time passes only when all goroutines of the case wait, and then it passes at
+// once.
 func alone(t *testing.T, do func(s *suite)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := servertest.New(t, builtin.New(builtin.Options{}), servertest.Types{AddToScheme: clientScheme, ClusterScoped: []string{"Domain"}})
-		t.Cleanup(func() { time.Sleep(time.Minute) }) // a manager's last event is under way when it has stopped
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // a stopped manager may still write its last event
 		s := at(t, srv, clienttest.Config(srv))
-		s.pause = 100 * time.Millisecond // which takes no time
+		s.pause = 100 * time.Millisecond // takes no real time
 		do(s)
 	})
 }
@@ -46,7 +46,7 @@ func TestASiteExpires(t *testing.T) {
 	})
 }
 
-// runCandidate runs a manager that acts only while it leads. If it is stopped it says so to the others, or not.
+// runCandidate runs a manager with leader election. says determines whether it releases the Lease when it is stopped.
 func (s *suite) runCandidate(name string, says bool) (writes *servertest.Recording, stop func()) {
 	s.config = rest.CopyConfig(s.config)
 	s.config.UserAgent = name

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of the kinds of this package.
+// GroupVersion returns the group and version of the kinds of this package.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "web.example.com", Version: "v1"}
 }
@@ -18,44 +18,46 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Website is some pages, and the servers that show them.
+// Website is a set of pages with the servers that serve them.
 type Website struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   WebsiteSpec   `json:"spec,omitempty"`
+	// Spec is the wanted state.
+	Spec WebsiteSpec `json:"spec,omitempty"`
+	// Status is the observed state.
 	Status WebsiteStatus `json:"status,omitempty"`
 }
 
-// WebsiteSpec is what is wanted.
+// WebsiteSpec is the wanted state of a Website.
 type WebsiteSpec struct {
-	// Image is that of the servers.
+	// Image is the image of the servers.
 	Image string `json:"image"`
-	// Replicas is how many servers there are; nil is one.
+	// Replicas is the number of servers; nil means one.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Domain is the name that the site has, alone in the whole cluster; "" is none.
+	// Domain is the name of the site, which no other site of the cluster may have; "" means none.
 	Domain string `json:"domain,omitempty"`
 	// Pages are the content, by file name.
 	Pages map[string]string `json:"pages,omitempty"`
-	// SecretName is a Secret with what the servers must know and nobody else; "" is none.
+	// SecretName is the name of a Secret for the servers; "" means none.
 	SecretName string `json:"secretName,omitempty"`
-	// Paused leaves everything as it is.
+	// Paused stops the controller for this website.
 	Paused bool `json:"paused,omitempty"`
-	// Expires is when the site is deleted; nil is never.
+	// Expires is when the site is deleted; nil means never.
 	Expires *metav1.Time `json:"expires,omitempty"`
 }
 
-// WebsiteStatus is what is.
+// WebsiteStatus is the observed state of a Website.
 type WebsiteStatus struct {
-	// ObservedGeneration is the generation of the spec that the rest is about.
+	// ObservedGeneration is the generation of the spec for which the other fields were computed.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// ReadyReplicas is how many servers answer.
+	// ReadyReplicas is the number of ready servers.
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Conditions has Ready.
+	// Conditions has the condition Ready.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// The condition of a Website, and its reasons.
+// These are the condition of a Website and its reasons.
 const (
 	Ready = "Ready"
 
@@ -69,26 +71,31 @@ const (
 type WebsiteList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Website `json:"items"`
+	// Items are the websites.
+	Items []Website `json:"items"`
 }
 
-// Domain is a name that a Website has. It is cluster scoped: there is one of each name.
+// Domain is the name of a Website. It is cluster-scoped: each name exists only once.
 type Domain struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec says which website has the domain.
 	Spec DomainSpec `json:"spec,omitempty"`
 }
 
-// DomainSpec says whose a domain is.
+// DomainSpec says which website has a domain.
 type DomainSpec struct {
+	// Namespace is the namespace of the website.
 	Namespace string `json:"namespace"`
-	Website   string `json:"website"`
+	// Website is the name of the website.
+	Website string `json:"website"`
 }
 
 // DomainList is a list of domains.
 type DomainList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Domain `json:"items"`
+	// Items are the domains.
+	Items []Domain `json:"items"`
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -241,6 +242,7 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 		ShortNames:    opts.ShortNames,
 		Categories:    opts.Categories,
 		Namespaced:    !opts.ClusterScoped,
+		Declared:      opts.Schema == nil && goType != reflect.TypeFor[unstructured.Unstructured](),
 		GoType:        goType,
 		ListType:      listType,
 		Register:      register,

@@ -154,6 +154,9 @@ func scanTags(tag reflect.StructTag) (first string, err error) {
 		i := slices.IndexFunc(names, func(ours string) bool { return len(ours) == len(name) && strings.EqualFold(ours, name) })
 		switch {
 		case i < 0:
+			if meant := misspelt(name); meant != "" {
+				return "", fmt.Errorf("tag %s: there is no such tag; write %s", name, meant)
+			}
 			continue
 		case names[i] != name:
 			return "", fmt.Errorf("tag %s: it is written %s", name, names[i])

@@ -138,7 +138,11 @@ func (e *endpoint) checkVerbs(storage any) error {
 	all.only, all.verbs = nil, nil
 	all.listVerbs()
 	if len(all.verbs) == 0 {
-		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry; implement Getter, Lister or another of them", storage, e.Path)
+		some := "Getter, Lister"
+		if e.sub != "" {
+			some = "Getter, Creater, Updater, Connecter"
+		}
+		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry that it could be served with; implement %s or another of them", storage, e.Path, some)
 	}
 	for _, verb := range e.only {
 		if !slices.Contains(e.verbs, verb) {

@@ -181,6 +181,9 @@ var (
 // The file is mapped into 4 GiB of address space, or four times its size if that is more. This takes no memory. A process
 // with a limit (ulimit -v) maps less, and then waits for readers when the file grows.
 func Open(path string, opts Options) (*Backend, error) {
+	if path == "" {
+		return nil, errors.New("bolt: the path is empty: name a file")
+	}
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 		t.Fatalf("the child says %q, %v", line, err)
 	}
 	_, err := bolt.Open(path, bolt.Options{})
-	wantError(t, err, path, "another process has it open", "stop that one, or use another file")
+	wantError(t, err, path, "it is open already, in another process or in this one", "stop the other server, or use another file")
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	put(t, open(t, path, bolt.Options{}), "k", "v")

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	errLocked     = errors.New("another process has it open")
+	errLocked     = errors.New("it is open already, in another process or in this one")
 	errForeign    = errors.New("it is not a storage file of this library (another program's data?)")
 	errDirectory  = errors.New("it is a directory: name a file")
 	errIrregular  = errors.New("it is not a regular file: use another one")
@@ -46,7 +46,7 @@ func explain(path string, err error) error {
 	err = identify(path, err)
 	switch {
 	case errors.Is(err, errLocked):
-		return fmt.Errorf("%w: stop that one, or use another file", err)
+		return fmt.Errorf("%w: stop the other server, or use another file", err)
 	case errors.Is(err, errForeign):
 		return fmt.Errorf("%w: use another file", err)
 	case errors.Is(err, errUnfinished):

@@ -92,7 +92,7 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 	if err := b.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
-	wantError(t, bolt.Verify(path), path, "another process has it open", "stop that one")
+	wantError(t, bolt.Verify(path), path, "it is open already", "stop the other server")
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -87,6 +87,9 @@ func (d describer) describeGroup(g Group) ([]*served, error) {
 	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
 		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
 	}
+	if len(g.Versions) == 0 {
+		return nil, errors.New("it has no Versions; list at least one, or remove the group")
+	}
 	scheme, models := d.scheme, d.models
 	if g.Scheme != nil {
 		scheme, models = g.Scheme, patch.NewModels(g.Scheme)
@@ -96,6 +99,9 @@ func (d describer) describeGroup(g Group) ([]*served, error) {
 		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
 		if len(validation.IsDNS1035Label(v.Name)) > 0 {
 			return out, fmt.Errorf("version %q: a version's name is letters, digits and '-', such as v1 or v1beta1", v.Name)
+		}
+		if len(v.Resources) == 0 {
+			return out, fmt.Errorf("version %s has no Resources; list at least one, made with server.Kind, or remove the version", v.Name)
 		}
 		docs := &apischema.Docs{}
 		if v.Docs != nil {

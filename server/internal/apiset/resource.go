@@ -43,6 +43,7 @@ type Resource struct {
 	ShortNames, Categories []string // further names for clients
 	Namespaced             bool     // the objects are in namespaces
 
+	Declared         bool                                                       // the program declares the kind by a Go type of its own
 	GoType, ListType reflect.Type                                               // the Go types of objects and lists
 	Register         func(s *runtime.Scheme, gvk schema.GroupVersionKind) error // registers the kind; nil in the zero Resource
 	Strategy         registry.Erased                                            // the rules of the kind
@@ -113,6 +114,12 @@ func (r Resource) check(gv schema.GroupVersion) error {
 	case r.Custom != nil && (!r.PlainStrategy || r.Selectable != nil || r.Renamed != nil || r.Scale != nil || r.StoragePath != "" || r.IsStored || r.TTL != 0 || r.hasCacheOptions()):
 		return where("Storage is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
 	}
+	if isNil(r.Custom) {
+		return where("Storage is a nil %T; give it a value, or leave Storage out to keep the objects in the backend", r.Custom)
+	}
+	if err := r.checkDeclared(gv); err != nil {
+		return where("%v", err)
+	}
 	if r.TTL < 0 {
 		return where("TTL %s: it must not be negative; 0 keeps objects", r.TTL)
 	}
@@ -120,8 +127,8 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return where("%v", err)
 	}
 	for name, sub := range r.Subresources {
-		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil {
-			return where("subresource %q: want a name fit for a path, and Storage", name)
+		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil || isNil(sub.Storage) {
+			return where("subresource %q: want a name fit for a path, and a Storage that is not nil", name)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 // field, and finding that out is much cheaper than reading their tags. A Seeker caches the types that have none. Match must be
 // set; it is called for every field, also for fields that JSON does not have. A Seeker must not be used concurrently.
 type Seeker struct {
+	// Match reports whether a field is one that the Seeker looks for.
 	Match func(f reflect.StructField) bool
 
 	none map[reflect.Type]struct{}

@@ -6,7 +6,7 @@
 // numbers in an interface are int64, null leaves a value as it was, and types with a method UnmarshalJSON decode themselves. See
 // https://pkg.go.dev/sigs.k8s.io/json#UnmarshalStrict for the rules, which are otherwise those of encoding/json.
 //
-// # What is refused
+// # Refused texts and types
 //
 // Refused texts: invalid JSON, members that the type does not have, duplicate members, values of another type, numbers that do
 // not fit, names of struct fields with escapes or non-ASCII characters, invalid UTF-8, halves of surrogate pairs, values nested

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// reader is a text that is being decoded. Its methods decode what comes next, without white space before it. They return false
+// reader is a text that is being decoded. Its methods decode the next part, without white space before it. They return false
 // for invalid JSON and for anything that this package refuses; after that no method may be called.
 type reader struct {
 	text  []byte
@@ -60,7 +60,7 @@ func (r *reader) open(c byte) bool {
 }
 
 // next advances to the next member of an object or array that ends with the byte end. If more is false, ok reports whether it has
-// ended properly. The caller decodes what follows a comma.
+// ended properly. The caller decodes the value that follows a comma.
 func (r *reader) next(end byte, first bool) (more, ok bool) {
 	r.space()
 	switch {

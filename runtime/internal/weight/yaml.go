@@ -201,7 +201,7 @@ func (s *yamlScanner) removeKey() {
 	}
 }
 
-// token consumes a token and adds the weight of what it makes.
+// token consumes a token and adds the weight of its values.
 func (s *yamlScanner) token() error {
 	s.toToken()
 	s.unroll(s.column)

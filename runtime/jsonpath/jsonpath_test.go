@@ -93,7 +93,7 @@ func TestFindIsBounded(t *testing.T) {
 		"..a..a..b":                         deep,
 		".*[?(@..a..a)]":                    map[string]any{"list": []any{deep, deep}},
 		"[*,*,*,*,*,*,*,*,*].x":             any(wide),
-		"[*,*,*,*,*,*,*,*,*]":               any(wide), // the results of the last step count too, because they are too many to hold a thousand times
+		"[*,*,*,*,*,*,*,*,*]":               any(wide), // the results of the last step count too
 		".list['a','a'][*]":                 map[string]any{"list": map[string]any{"a": wide}},
 		".list" + strings.Repeat("}{..", 9): map[string]any{"list": wide},
 		"['a'" + strings.Repeat(",'a'", 8) + "][?(@.x)]": map[string]any{"a": wide},

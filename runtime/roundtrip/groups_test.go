@@ -28,7 +28,7 @@ var (
 	riverBoat = schema.GroupVersionKind{Group: "river.example.com", Version: "v1", Kind: "Boat"}
 )
 
-// boats returns a scheme whose conversion from the hub sets the given number of oars.
+// boats returns a scheme whose conversion from the hub adds the given number of oars.
 func boats(t *testing.T, oars int32) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()

@@ -1,6 +1,6 @@
 package webhook
 
-// MaxTransports is the largest number of unused targets whose connections are kept.
+// MaxTransports is the number of targets whose connections are kept, unless more are in use.
 const MaxTransports = maxTransports
 
 // Transports returns the number of targets that have connections.

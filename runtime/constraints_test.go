@@ -24,8 +24,8 @@ type wrong = runtime.Resource[wrongSpec, struct{}]
 
 var ruledKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ruled"}
 
-// TestConstraints shows what the struct tags of a kind become: rules of its Kind, and defaults that are set before
-// the program's own.
+// TestConstraints shows that the struct tags of a kind become rules of its Kind, and defaults that are set before the program's
+// own.
 func TestConstraints(t *testing.T) {
 	scheme := runtime.NewScheme()
 	err := runtime.Register[*ruled](scheme, ruledKind, runtime.KindOptions[*ruled]{
@@ -54,7 +54,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestOnlyTagDefaults holds that a kind whose defaults are all in tags has defaults.
+// TestOnlyTagDefaults checks that a kind whose defaults are all in tags has defaults.
 func TestOnlyTagDefaults(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := runtime.Register[*ruled](scheme, ruledKind, runtime.KindOptions[*ruled]{}); err != nil {

@@ -40,7 +40,7 @@ func filler(seed int64) *randfill.Filler {
 	)
 }
 
-// samples returns empty objects of types worth trying.
+// samples returns empty objects of different types.
 func samples() []runtime.Object {
 	return []runtime.Object{
 		&corev1.Pod{}, &corev1.Service{}, &corev1.Node{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Event{}, &corev1.PodList{},
@@ -89,7 +89,7 @@ func checkCopy[T any](t *testing.T, in T) {
 	})
 }
 
-// memory calls f for every piece of memory that v leads to through exported fields.
+// memory calls f for every piece of memory that can be reached from v through exported fields.
 func memory(v reflect.Value, path string, f func(unsafe.Pointer, string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -185,7 +185,7 @@ func TestDeepCopyKeepsNilAndEmptyApart(t *testing.T) {
 	checkCopy(t, obj)
 }
 
-// counted shows by whom it was copied.
+// counted records how it was copied.
 type counted struct {
 	By   string
 	data []int

@@ -5,7 +5,7 @@
 //   - A [Resource] is the shortest way to write a kind: it combines two plain structs, one for spec and one for status.
 //   - A [Scheme] maps each group, version and kind to a Go type. It makes, defaults, deep-copies and converts objects.
 //
-// A kind is registered with its Go type. No code generation, internal types or list type are needed:
+// A kind is registered with its Go type, without generated code, internal types or a list type:
 //
 //	type WidgetSpec struct{ Size int32 `json:"size"` }
 //	type WidgetStatus struct{ Ready bool `json:"ready,omitempty"` }
@@ -25,9 +25,8 @@
 // Tags such as `minimum:"1"` or `default:"red"` declare rules for every object of a kind: package constraint lists them.
 // [Kind.SetDefaults] sets the defaults, the registry enforces the other rules, and OpenAPI documents and kubectl explain show all
 // of them. [Register] returns an error for a wrong tag. If a kind has several versions, an object must obey the rules of the hub
-// and the rules of the version of the request; each set of rules uses the field names of its version.
-//
-// Protobuf tags on all fields, or generated methods, let clients read and write a kind in protobuf: see [Resource].
+// and the rules of the version of the request; each set of rules uses the field names of its version. Protobuf tags let clients
+// use protobuf: see [Resource].
 //
 // # Versions
 //
@@ -38,6 +37,5 @@
 // # Interoperability with apimachinery
 //
 // [Scheme.Import] adds the kinds of an existing AddToScheme function, such as that of k8s.io/api/apps/v1. [Scheme.AddTo] adds the
-// kinds of a Scheme to the apimachinery Scheme of a client. A Scheme implements ObjectTyper, ObjectCreater, ObjectDefaulter and
-// ObjectConvertor.
+// kinds of a Scheme to the apimachinery Scheme of a client.
 package runtime

@@ -94,7 +94,7 @@ type OldList struct {
 
 type New Old
 
-// Internal is the form between the two.
+// Internal is the internal version, through which the other two are converted.
 type Internal Old
 
 func (o *Old) DeepCopyObject() apiruntime.Object      { return runtime.DeepCopy(o) }
@@ -219,7 +219,7 @@ func TestAddToServesATypedClient(t *testing.T) {
 			t.Errorf("%s is missing", gvk)
 		}
 	}
-	must(t, s.AddTo(dst)) // again is no harm
+	must(t, s.AddTo(dst)) // a second call is not an error
 	other := apiruntime.NewScheme()
 	other.AddKnownTypeWithName(v1.WithKind("Widget"), &Old{})
 	if err := s.AddTo(other); err == nil || !strings.Contains(err.Error(), "Double registration") {

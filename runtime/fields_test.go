@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Barges in three versions: in v1beta1 the color has another name, and the size is a text; in v1alpha1 there is neither.
+// Barges have three versions: in v1beta1 the color has another name and the size is a text; v1alpha1 has neither.
 type (
 	Barge = runtime.Resource[struct {
 		Color  string `json:"color"`
@@ -73,7 +73,7 @@ func TestRenamedFields(t *testing.T) {
 	if got := s.FieldPaths(barge("v1").GroupKind()); !reflect.DeepEqual(got, want) {
 		t.Errorf("paths %v, want %v", got, want)
 	}
-	// A field of the same name and of another type is none that selectors could compare.
+	// Selectors cannot compare fields with the same name but of different types.
 	if s, err = barges([]string{"spec.size"}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

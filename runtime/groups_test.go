@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Logs are in two groups: those of the first, v1, are the hub, and the second has two versions with other names.
+// Logs are in two groups. v1 of the first group is the hub; the second group has two versions with other field names.
 type (
 	Log = runtime.Resource[struct {
 		About string `json:"about,omitempty"`
@@ -118,7 +118,7 @@ func TestToVersionOfAnotherGroup(t *testing.T) {
 	if n.APIVersion != "logs.example.com/v1" || n.Kind != "Log" || n.Name != "a" || n.Labels["k"] != "v" || n.Spec.Regarding != "it" || n.Spec.Count != 3 {
 		t.Errorf("in the other group: %+v", n)
 	}
-	out, err = s.ToVersion(n, newLogV2.GroupVersion()) // by way of the hub
+	out, err = s.ToVersion(n, newLogV2.GroupVersion()) // through the hub
 	must(t, err)
 	if v2 := out.(*NewLogV2); v2.APIVersion != "logs.example.com/v2" || v2.Spec.Subject != "it" || v2.Spec.Times != 3 {
 		t.Errorf("in another version of the other group: %+v", v2)
@@ -141,7 +141,7 @@ func TestToVersionOfAnotherGroup(t *testing.T) {
 	}
 }
 
-// Field managers ask for objects in the version that an entry names.
+// Field managers convert objects to the version that an entry of managedFields names.
 func TestConvertToVersionOfAnotherGroup(t *testing.T) {
 	s := logs(t)
 	list := &runtime.List[Log]{Items: []Log{*aLog()}}
@@ -198,7 +198,7 @@ func TestSelectableFieldsOfTwoGroups(t *testing.T) {
 	}
 }
 
-// Kinds of two groups that nothing joins have only their name in common.
+// Kinds of two groups that are not joined only have the same name.
 func TestKindsOfOneNameAreNotJoinedByIt(t *testing.T) {
 	s := separateLogs(t)
 	for _, obj := range []runtime.Object{aLog(), &NewLog{}, &runtime.List[Log]{}} {
@@ -286,7 +286,7 @@ func TestWhatKeepsGroupsApart(t *testing.T) {
 	}
 }
 
-// A version that comes later to either group shares the hub, and needs its conversion.
+// A version that is registered later in either group shares the hub, and needs its conversion.
 func TestAVersionThatComesLaterToTwoGroups(t *testing.T) {
 	s := separateLogs(t)
 	must(t, joinLogs(s))
@@ -309,7 +309,7 @@ func TestAVersionThatComesLaterToTwoGroups(t *testing.T) {
 	}
 }
 
-// What is left of a kind when the versions of one group go, or all.
+// The test removes all versions of one group, or of both, and checks which versions are left.
 func TestUnregisterAKindInTwoGroups(t *testing.T) {
 	s := logs(t)
 	s.Unregister(newLog, newLogV2)

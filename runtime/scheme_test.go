@@ -37,7 +37,7 @@ type WidgetStatus struct {
 
 type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 
-// WidgetV2 calls the size a width.
+// WidgetV2 has the name width for the size.
 type WidgetV2 struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -73,7 +73,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newScheme returns a scheme that knows three versions of Widget; v1 is the hub.
+// newScheme returns a scheme with three versions of Widget; v1 is the hub.
 func newScheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	must(t, runtime.Register(s, v1.WithKind("Widget"), runtime.KindOptions[*Widget]{

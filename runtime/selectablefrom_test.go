@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reports name who made them in one of two places, and how often as a number.
+// Reports have the name of their reporter in one of two fields, and a count as a number.
 type Report = runtime.Resource[struct {
 	Source struct {
 		Component string `json:"component,omitempty"`

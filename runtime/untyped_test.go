@@ -279,8 +279,8 @@ func TestUntypedSchemaIsForUntypedKinds(t *testing.T) {
 	}
 }
 
-// TestUntypedVersionsWithSchemas shows what is lost between versions: nothing on the way to the hub, and on the way from it
-// what the version does not have.
+// TestUntypedVersionsWithSchemas shows that a conversion to the hub drops nothing, and that a conversion from the hub drops the
+// fields that the version does not have.
 func TestUntypedVersionsWithSchemas(t *testing.T) {
 	s := runtime.NewScheme()
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}

@@ -19,8 +19,9 @@ type Options struct {
 	// Timeout limits a request: all its attempts, the pauses between them, and the reading of the answer. For a watch it limits
 	// the time until the stream begins. 0 means 30 seconds.
 	Timeout time.Duration
-	// Retries is how often a request is sent again that was answered with 429 or 503 and a Retry-After. 0 is 10, a negative
-	// number is none. A Retry-After that is longer than what is left of the timeout is not waited for: the answer is the error.
+	// Retries limits how often a request is sent again after an answer with the code 429 or 503 and a Retry-After header. 0 means
+	// 10, and a negative number means never. If Retry-After is longer than the rest of the timeout, the client does not wait, and
+	// the answer is the error.
 	Retries int
 	// MaxAnswer limits the bytes of an answer after decompression, and of one event of a watch. 0 means 32 MiB. A longer answer
 	// or event fails with ErrTooLong. At most 1 MiB of an error answer is read.

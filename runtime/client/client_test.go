@@ -32,7 +32,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/client"
 )
 
-// dial returns a client of a server that is only this handler.
+// dial returns a client of a server with the handler h.
 func dial(t *testing.T, cfg client.Config, o client.Options, h http.HandlerFunc) (*client.Client, *httptest.Server) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -48,7 +48,7 @@ func dial(t *testing.T, cfg client.Config, o client.Options, h http.HandlerFunc)
 
 var boats = client.Target{Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "boats"}, Namespace: "n"}
 
-// What each verb sends.
+// The test checks the request of each verb.
 func TestVerbs(t *testing.T) {
 	var got string
 	c, _ := dial(t, client.Config{Server: "/base", Username: "u", Password: "p", Impersonate: client.Impersonation{User: "boss", Groups: []string{"g", "h"},
@@ -122,7 +122,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// Errors are those that client-go makes of the same answers.
+// Errors are the same as those of client-go for the same answers.
 func TestErrors(t *testing.T) {
 	var code int
 	var contentType, body string
@@ -343,7 +343,7 @@ func TestTokenAge(t *testing.T) {
 	})
 }
 
-// Certificates: the server's is checked, the client's is shown and read again, and HTTP/2 is spoken.
+// The server's certificate is checked, the client's certificate is sent and read again, and HTTP/2 is used.
 func TestCertificates(t *testing.T) {
 	dir := t.TempDir()
 	serverCert, serverKey := certificate(t, "server")
@@ -467,7 +467,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Close ends what is under way, and leaves nothing behind.
+// Close ends requests in progress, and leaves no goroutines or connections behind.
 func TestClose(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
 	release := make(chan struct{})

@@ -23,7 +23,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/client"
 )
 
-// certificate returns a certificate that signs itself, and its key, in PEM.
+// certificate returns a self-signed certificate and its key in PEM.
 func certificate(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

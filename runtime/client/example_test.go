@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/client"
 )
 
-// The roles of another server are read as if they were here.
+// The program reads the roles of another server like those of its own server.
 func Example() {
 	serve := func(ctx context.Context, kubeconfig string) error {
 		cfg, err := client.Kubeconfig(kubeconfig, "")

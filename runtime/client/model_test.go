@@ -15,7 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/client"
 )
 
-// model remembers every state of a server by its revision.
+// model keeps every state of a server by its revision.
 type model struct {
 	mu     sync.Mutex // guards states
 	states map[int64][]string
@@ -41,8 +41,8 @@ func (m *model) at(revision int64) ([]string, bool) {
 	return state, ok
 }
 
-// Under random writes, cuts, outages and expiries a reader shows only states that there were, in their order; somebody who
-// only reads the changes has the same state; and both arrive at the state of the server.
+// Under random writes, cuts, outages and expiries, a reader shows only states that existed, in their order. A client that only
+// applies the changes has the same state. Both reach the state of the server in the end.
 func TestModel(t *testing.T) {
 	both(t, func(t *testing.T, o client.ReadersOptions) {
 		for seed := range uint64(8) {
@@ -86,7 +86,7 @@ func runModel(t *testing.T, o client.ReadersOptions, seed uint64) {
 		if ctx.Err() != nil {
 			t.Fatal(err)
 		}
-		if err != nil { // the server is away, or the revision does not come
+		if err != nil { // the server cannot be reached, or the revision does not arrive
 			continue
 		}
 		if l.Revision < before {
@@ -99,7 +99,7 @@ func runModel(t *testing.T, o client.ReadersOptions, seed uint64) {
 	cancel()
 }
 
-// readModel reads what is known, or a little more than was read before, or the end.
+// readModel reads with a random freshness: Cached, a revision a little higher than before, or the final revision.
 func readModel(ctx context.Context, r runtime.Reader[runtime.Object], before, final int64) (runtime.Listed[runtime.Object], error) {
 	switch {
 	case final >= 0:
@@ -112,7 +112,7 @@ func readModel(ctx context.Context, r runtime.Reader[runtime.Object], before, fi
 	return r.List(ctx, runtime.Query{})
 }
 
-// step does one thing to the server, and returns its revision.
+// step makes one random change to the server, and returns its revision.
 func step(w *wire, m *model, random *rand.Rand) (revision int64) {
 	namespace, name := fmt.Sprint("n", random.IntN(2)), fmt.Sprint("b", random.IntN(6))
 	switch n := random.IntN(40); {
@@ -139,7 +139,7 @@ func step(w *wire, m *model, random *rand.Rand) (revision int64) {
 	return revision
 }
 
-// checkState compares a list with the server's state of that revision, which may be about to be remembered.
+// checkState compares a list with the server's state at that revision, which the model may not have yet.
 func checkState(t *testing.T, m *model, l runtime.Listed[runtime.Object]) {
 	t.Helper()
 	state, ok := m.at(l.Revision)
@@ -167,7 +167,7 @@ func checkExactly(ctx context.Context, t *testing.T, m *model, r runtime.Reader[
 	}
 }
 
-// followChanges keeps a state of its own by the changes alone.
+// followChanges keeps its own state only by applying changes.
 func followChanges(ctx context.Context, t *testing.T, m *model, r runtime.Reader[runtime.Object]) {
 	mine := map[string]*unstructured.Unstructured{}
 	var since int64

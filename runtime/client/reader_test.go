@@ -34,7 +34,7 @@ type boatSpec struct {
 
 var cached = runtime.Freshness{}
 
-// readers returns Readers that try again fast, closed with the test.
+// readers returns Readers with short pauses after failures. They are closed at the end of the test.
 func (w *wire) readers(o client.ReadersOptions) *client.Readers {
 	o.BackoffMin, o.BackoffMax = time.Millisecond, 10*time.Millisecond
 	if o.Refresh == 0 {
@@ -57,7 +57,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// names returns what a list has, as namespace/name=color.
+// names returns the objects of a list as namespace/name=color.
 func names(objs []runtime.Object) []string {
 	out := []string{}
 	for _, obj := range objs {
@@ -97,7 +97,7 @@ func want[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// both runs a test with objects that come with the watch, and with lists in pages.
+// both runs a test twice: with objects that the watch sends, and with lists in pages.
 func both(t *testing.T, f func(t *testing.T, o client.ReadersOptions)) {
 	t.Run("watch", func(t *testing.T) { f(t, client.ReadersOptions{}) })
 	t.Run("pages", func(t *testing.T) { f(t, client.ReadersOptions{Pages: true, PageSize: 2}) })
@@ -146,7 +146,7 @@ func TestReadsAndFollows(t *testing.T) {
 	})
 }
 
-// A server that does not send the objects at the beginning of a watch is asked for a list.
+// If a server does not send the objects at the beginning of a watch, the Reader lists them.
 func TestFallsBackToPages(t *testing.T) {
 	w := newWire(t)
 	w.initial = false
@@ -181,8 +181,8 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// Changes arrive in order, and each as often as it was asked for. The watch alone brings the changes: a list does not show an
-// object that came and went before it.
+// Changes arrive in order, and Changes can be called repeatedly. Only the watch is used, because a list does not show an object
+// that was created and deleted before it.
 func TestChanges(t *testing.T) {
 	w := newWire(t)
 	first := w.put("n", "a", "red")
@@ -263,7 +263,7 @@ func TestExactly(t *testing.T) {
 	}
 }
 
-// A write that the watch says nothing of is waited for, and found by a list.
+// A read waits for a write for which the watch sends no event, and finds it by a list.
 func TestAtLeastOnASilentWatch(t *testing.T) {
 	both(t, func(t *testing.T, o client.ReadersOptions) {
 		w := newWire(t)
@@ -276,7 +276,7 @@ func TestAtLeastOnASilentWatch(t *testing.T) {
 		if _, got := list(t, r, runtime.Query{At: runtime.AtLeast(at)}); !slices.Contains(got, "n/b=red") {
 			t.Errorf("the write is not there: %s", got)
 		}
-		// The events that were late are of a state before the list, and are not applied again.
+		// The late events belong to a state before the list, and are not applied again.
 		w.do(func() { w.quiet = false })
 		at = w.put("n", "c", "red")
 		_, got := list(t, r, runtime.Query{At: runtime.AtLeast(at)})
@@ -299,7 +299,7 @@ func TestAtLeastOfTheFuture(t *testing.T) {
 	}
 }
 
-// After 410 the objects are listed again: a deletion that no event told is a change.
+// After a 410 the objects are listed again: a deletion for which no event was sent is a change.
 func TestExpiredKeepsDeletes(t *testing.T) {
 	both(t, func(t *testing.T, o client.ReadersOptions) {
 		w := newWire(t)
@@ -336,7 +336,7 @@ func TestExpiredKeepsDeletes(t *testing.T) {
 	})
 }
 
-// A watch that is cut in the middle of an event goes on before it.
+// After a watch was cut in the middle of an event, the next watch sends that event again.
 func TestCutInAnEvent(t *testing.T) {
 	w := newWire(t)
 	w.put("n", "a", "red")
@@ -377,7 +377,7 @@ func TestOutage(t *testing.T) {
 	list(t, r, runtime.Query{})
 	w.leave(true)
 	<-retried
-	<-retried // of an attempt that began while the server was away
+	<-retried // an attempt that began while the server could not be reached
 	if err := <-retried; err == nil || errors.Is(err, runtime.ErrNotReady) {
 		t.Errorf("what failed: %v", err)
 	}
@@ -394,10 +394,10 @@ func TestOutage(t *testing.T) {
 	w.leave(false)
 	_, got = list(t, r, runtime.Query{At: runtime.AtLeast(at)})
 	want(t, "after it", got, []string{"n/a=red", "n/b=red"})
-	ready(t, r) // soon: the objects may come before the watch is noticed
+	ready(t, r) // needs time: the objects may arrive before the watch is known to work
 }
 
-// A server that has another history, with lower revisions, is followed all the same.
+// If a server has another history, with lower revisions, the Reader follows it.
 func TestAnotherHistory(t *testing.T) {
 	both(t, func(t *testing.T, o client.ReadersOptions) {
 		w := newWire(t)
@@ -454,7 +454,8 @@ func TestNotServed(t *testing.T) {
 	want(t, "served again", got, []string{"n/a=red"})
 }
 
-// What the server refuses to the reader is not ready. It is no StatusError: that would be one for somebody else.
+// If the server refuses the requests of the Reader, the error wraps ErrNotReady. It is not a StatusError, which would look like a
+// refusal of the user.
 func TestForbidden(t *testing.T) {
 	both(t, func(t *testing.T, o client.ReadersOptions) {
 		w := newWire(t)
@@ -526,7 +527,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// A page that is longer than an answer may be is asked for in parts.
+// If a page is longer than an answer may be, it is requested in smaller pages.
 func TestHugePages(t *testing.T) {
 	w := newWire(t)
 	for i := range 8 {

@@ -91,7 +91,7 @@ func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 		if resp.StatusCode >= http.StatusOK && resp.StatusCode <= http.StatusPartialContent {
 			return resp, nil
 		}
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, outbound.MaxRefusal)) // if the body cannot be read completely, the part of it is used
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, outbound.MaxRefusal)) // on an error the part that was read is used
 		_ = resp.Body.Close()
 		refusal := outbound.Refusal(resp, body, r.method(), r.about.resource, r.about.name)
 		if resp.StatusCode == http.StatusUnauthorized && !renewed && c.identity.refused(sent) {

@@ -12,7 +12,7 @@ func itemAt(name string, revision int64) *item {
 	return &item{obj: obj, meta: obj, uid: types.UID(name), revision: revision, size: 10}
 }
 
-// Events of a stream that began before a list, which the list knew already, change nothing.
+// Events that a list already contains, because their watch began before the list, change nothing.
 func TestLateEvents(t *testing.T) {
 	h := &history{limits: limits{objects: 3, bytes: 100, changes: 10, logBytes: 100}}
 	h.replace(&load{items: map[string]*item{}}, 100, 0)
@@ -24,10 +24,10 @@ func TestLateEvents(t *testing.T) {
 		changes  bool
 	}{
 		{"ghost", itemAt("ghost", 103), 103, false}, // deleted before the list
-		{"b", nil, 104, false},                      // made again before the list
+		{"b", nil, 104, false},                      // created again before the list
 		{"b", itemAt("b", 105), 105, false},
 		{"c", itemAt("c", 111), 111, true},
-		{"c", itemAt("c", 111), 111, false}, // told twice
+		{"c", itemAt("c", 111), 111, false}, // sent twice
 		{"c", nil, 112, true},
 		{"c", nil, 112, false},
 	} {
@@ -42,8 +42,8 @@ func TestLateEvents(t *testing.T) {
 	}
 }
 
-// What a list has found counts as changed at the revision of the list. Only objects that are loaded anew count as changed
-// without a change.
+// A difference that a list has found counts as a change at the revision of the list. Only loading all objects again counts as a
+// change without one.
 func TestChangedAfterLists(t *testing.T) {
 	h := &history{limits: limits{objects: 3, bytes: 100, changes: 10, logBytes: 100}}
 	for _, step := range []struct {
@@ -66,7 +66,7 @@ func TestChangedAfterLists(t *testing.T) {
 	}
 }
 
-// The log is bounded by its changes and by the bytes that it keeps alive, and a published state does not change.
+// The log is limited by its number of changes and by the bytes that it keeps in memory. A published state does not change.
 func TestLogIsBounded(t *testing.T) {
 	h := &history{limits: limits{objects: 10, bytes: 1000, changes: 5, logBytes: 30}}
 	h.replace(&load{items: map[string]*item{"\x00b": itemAt("b", 99)}, bytes: 10}, 100, 0)
@@ -91,8 +91,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// Objects that are loaded anew are of another generation, and changes since a revision of before have all of them: though the
-// server is at the same revision, it may make them by another schema.
+// Objects that are loaded again have another generation, and Changes since an earlier revision returns all of them: even at the
+// same revision, the server may have decoded them with another schema.
 func TestLoadedAnew(t *testing.T) {
 	h := &history{limits: limits{objects: 3, bytes: 100, changes: 10, logBytes: 100}}
 	all := func() *load { return &load{items: map[string]*item{"\x00b": itemAt("b", 99)}, bytes: 10} }
@@ -109,7 +109,7 @@ func TestLoadedAnew(t *testing.T) {
 		t.Errorf("loaded anew: changed at %d of generation %d, was %d of %d", again.changed, again.generation, first.changed, first.generation)
 	}
 	h.reset()
-	h.replace(all(), 99, 0) // and the server was set back
+	h.replace(all(), 99, 0) // as if the server was set back
 	for _, s := range []*state{again, h.publish()} {
 		if c := s.changes(100, s.revision); !c.Reset || len(c.All) != 1 || c.Revision != s.revision {
 			t.Errorf("changes since: %+v, want a Reset with one object", c)

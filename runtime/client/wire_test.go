@@ -22,28 +22,28 @@ import (
 
 var boatKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}
 
-// wire is a server of boats that speaks the wire of Kubernetes, and fails as a test wants it to.
+// wire is a server of boats that speaks the protocol of Kubernetes, and fails in the ways that a test selects.
 type wire struct {
 	*httptest.Server
 	t testing.TB
 
-	mu        sync.Mutex // guards all below
-	more      sync.Cond  // there are events, or watches shall end
+	mu        sync.Mutex // guards all fields below
+	more      sync.Cond  // signals that there are events, or that watches must end
 	revision  int64
 	objects   map[string]*unstructured.Unstructured // by namespace/name
 	events    []wireEvent
-	floor     int64 // events up to it are forgotten
-	epoch     int   // watches of an earlier one end
-	cutAfter  int   // bytes that watches of an earlier epoch still send of their next event; -1: they end properly
-	initial   bool  // watches may begin with all objects
+	floor     int64 // events up to it are no longer available
+	epoch     int   // watches that began in an earlier epoch end
+	cutAfter  int   // bytes of the next event that watches of an earlier epoch still send; -1: they end properly
+	initial   bool  // watches may begin by sending all objects
 	away      bool
 	gone      bool // the resource is not served
 	quiet     bool // watches send nothing
 	lists     int
 	pages     int
 	watches   int
-	snapshots map[string][]*unstructured.Unstructured // of continue tokens
-	refuse    error                                   // the answer to all requests but discovery
+	snapshots map[string][]*unstructured.Unstructured // by continue token
+	refuse    error                                   // the answer to all requests except discovery
 	ended     bool                                    // watches that begin now end at once
 }
 
@@ -61,7 +61,7 @@ func newWire(t testing.TB) *wire {
 }
 
 func (w *wire) close() {
-	w.do(func() { w.ended = true }) // a handler may begin after its client is gone
+	w.do(func() { w.ended = true }) // a handler may begin after its client has disconnected
 	w.cut(-1)
 	w.Server.CloseClientConnections()
 	w.cut(-1)
@@ -96,7 +96,7 @@ func (w *wire) put(namespace, name, color string) int64 {
 	return w.revision
 }
 
-// delete deletes a boat, if it is there, and returns the revision.
+// delete deletes a boat if it exists, and returns the revision.
 func (w *wire) delete(namespace, name string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *wire) log(t string, obj any) {
 	w.more.Broadcast()
 }
 
-// bookmark has watches send one, of a revision that no boat has.
+// bookmark makes watches send a bookmark with a revision that no boat has.
 func (w *wire) bookmark() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,15 +139,15 @@ func mark(revision int64, end bool) any {
 	return map[string]any{"kind": "Boat", "apiVersion": "example.com/v1", "metadata": m}
 }
 
-// expire forgets all events.
+// expire removes all events.
 func (w *wire) expire() { w.do(func() { w.floor = w.revision }) }
 
-// cut ends all watches: after so many bytes of their next event, or properly if it is negative.
+// cut ends all watches: after the given number of bytes of their next event, or properly if it is negative.
 func (w *wire) cut(after int) {
 	w.do(func() { w.epoch++; w.cutAfter = after })
 }
 
-// leave is the server being away, or back.
+// leave makes the server unreachable, or reachable again.
 func (w *wire) leave(away bool) {
 	w.do(func() { w.away = away; w.epoch++; w.cutAfter = 0 })
 }
@@ -199,7 +199,7 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 func (w *wire) answer(rw http.ResponseWriter, v any) {
 	rw.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(rw).Encode(v); err != nil {
-		w.t.Log(err) // the client is gone
+		w.t.Log(err) // the client has disconnected
 	}
 }
 
@@ -299,7 +299,7 @@ func (w *wire) watch(rw http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// dial returns a client of the server, which is closed with the test.
+// dial returns a client of the server, which is closed at the end of the test.
 func (w *wire) dial(o client.Options) *client.Client {
 	c, err := client.New(client.Config{Server: w.URL}, o)
 	if err != nil {

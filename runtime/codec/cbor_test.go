@@ -28,7 +28,7 @@ import (
 	kjsonutil "k8s.io/apimachinery/pkg/util/json"
 )
 
-// encodedByKube is what kube-apiserver's own serializer has for an object, when it writes deterministically.
+// encodedByKube returns the encoding of an object by kube-apiserver's own serializer in its deterministic mode.
 func encodedByKube(t testing.TB, obj apiruntime.Object) []byte {
 	var out bytes.Buffer
 	must(t, kcbor.NewSerializer(nil, nil).Encode(obj, &out))
@@ -71,7 +71,8 @@ func TestCBORBytes(t *testing.T) {
 	}
 }
 
-// A watch is asked for by the type of an object, and listed by that of its answer, as kube-apiserver lists it.
+// A client requests a watch with the media type of an object. The error lists the media type of the answer, as kube-apiserver
+// does.
 func TestCBORNegotiation(t *testing.T) {
 	all := append(formats(), codec.CBOR())
 	same(t, "of objects", "only the following media types are accepted: application/json, application/yaml, application/cbor", codec.NotAcceptable(all, false).Error())
@@ -89,7 +90,7 @@ func TestCBORNegotiation(t *testing.T) {
 	}
 }
 
-// AppendCBOR leaves what is there, and what it is given.
+// AppendCBOR does not change the bytes before it, nor its argument.
 func TestAppendCBOR(t *testing.T) {
 	text := []byte(` {"b":[1,"x"],"a":null} `)
 	before := string(text)
@@ -99,7 +100,7 @@ func TestAppendCBOR(t *testing.T) {
 	same(t, "text", before, string(text))
 }
 
-// Every head is the one that the serializer writes.
+// Every head is the same as that of the serializer.
 func TestCBORHeads(t *testing.T) {
 	for _, n := range []int{0, 1, 23, 24, 255, 256, 65535, 65536, 70000} {
 		list, err := direct.Marshal(make([]bool, n))
@@ -129,7 +130,8 @@ func TestCBORHeads(t *testing.T) {
 	same(t, "array of 2^32-1", "9affffffff", hex.EncodeToString(codec.AppendCBORArray(nil, 1<<32-1)))
 }
 
-// A list and an event that are put together of parts are what the serializer writes of the whole, and clients read them.
+// A list and an event that are written in parts have the same bytes as those that the serializer writes at once, and clients can
+// decode them.
 func TestCBORPartsAreTheWhole(t *testing.T) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": map[string]any{"resourceVersion": "7"}}}
 	out := codec.AppendCBORMap(codec.AppendCBORTag(nil), 4)
@@ -170,7 +172,7 @@ func TestCBORPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// What is written of objects of Go types are the bytes that kube-apiserver has for them, and it reads them.
+// Objects of Go types are written with the same bytes as in kube-apiserver, and kube-apiserver can read them.
 func TestCBOROfTypedObjects(t *testing.T) {
 	scheme := apiruntime.NewScheme()
 	kinds := map[schema.GroupVersionKind]apiruntime.Object{
@@ -214,7 +216,7 @@ func diagnosed(t testing.TB, item []byte) string {
 	return text
 }
 
-// Byte slices are written as base64, as JSON has them; kube-apiserver writes and reads them with tag 22, and reads ours.
+// Byte slices are written as base64, as in JSON. kube-apiserver writes and reads them with tag 22, and also reads ours.
 func TestCBORBytesOfSecrets(t *testing.T) {
 	s := newScheme(t)
 	secretKind := corev1.SchemeGroupVersion.WithKind("Secret")
@@ -239,7 +241,7 @@ func TestCBOROfUntypedObjects(t *testing.T) {
 	for range 500 {
 		object := randomObject(r, 5)
 		object["apiVersion"], object["kind"] = "example.com/v1", "Gadget"
-		var normal map[string]any // numbers as JSON has them
+		var normal map[string]any // with numbers as in JSON
 		must(t, kjsonutil.Unmarshal(marshalJSON(t, object), &normal))
 		u := &unstructured.Unstructured{Object: normal}
 		want := encodedByKube(t, u)
@@ -282,7 +284,7 @@ func TestCBORToJSON(t *testing.T) {
 	}
 }
 
-// What kube-apiserver refuses is refused, in its words.
+// Bodies that kube-apiserver refuses are refused with the same errors.
 func TestCBORRefused(t *testing.T) {
 	s := newScheme(t)
 	const kind = "446b696e6446576964676574" // kind: Widget
@@ -317,7 +319,7 @@ func TestCBORRefused(t *testing.T) {
 	}
 }
 
-// Unknown fields are reported by their paths, and numbers keep their kind.
+// Unknown fields are reported with their paths, and numbers keep their type.
 func TestDecodeCBOR(t *testing.T) {
 	s := newScheme(t)
 	for body, want := range map[string]string{
@@ -380,7 +382,7 @@ func TestEntryReadsCBOR(t *testing.T) {
 	}
 }
 
-// checkCBOR holds a body against apimachinery's own decoder.
+// checkCBOR compares the decoding of a body with apimachinery's own decoder.
 func checkCBOR(t *testing.T, body []byte) {
 	text, problems, err := codec.CBOR().ToJSON(body, codec.Strict)
 	var want any
@@ -407,7 +409,7 @@ func checkCBOR(t *testing.T, body []byte) {
 	}
 }
 
-// jsonNumbers makes floats of all numbers: apimachinery's JSON of 1.0 is 1.
+// jsonNumbers converts all numbers to floats, because apimachinery's JSON of 1.0 is 1.
 func jsonNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -431,7 +433,7 @@ func FuzzCBORToJSON(f *testing.F) {
 	f.Fuzz(checkCBOR)
 }
 
-// FuzzCBOROfJSON: whatever JSON says is written, and a client of kube-apiserver reads the same value.
+// FuzzCBOROfJSON: every JSON value can be written, and a client of kube-apiserver reads the same value.
 func FuzzCBOROfJSON(f *testing.F) {
 	for _, text := range []string{`{"a":[1,-1.5,"x",null,true],"":{}}`, `1e21`, `123456789012345678901234567890`, `"\ud800"`, `[-0,-0.0]`} {
 		f.Add(text)

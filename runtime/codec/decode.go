@@ -152,7 +152,7 @@ func readBody(f Format, body []byte, v Validation, l BodyLimits) (read, error) {
 	return read{gvk: gvk, problems: problems, fill: fill, text: text, validation: v}, err
 }
 
-// sameType reports whether obj is what want would be: the options of a request are the same in every group.
+// sameType reports whether obj has the Go type of want: the options of a request have the same type in every group.
 func sameType(s *runtime.Scheme, obj runtime.Object, want schema.GroupVersionKind) bool {
 	other, err := s.New(want)
 	return err == nil && reflect.TypeOf(other) == reflect.TypeOf(obj)

@@ -212,7 +212,7 @@ func TestYAMLAliasesAreBounded(t *testing.T) {
 	}
 }
 
-// nest makes each letter a list of nine of the one before.
+// nest returns YAML in which each letter is a list of nine aliases of the letter before.
 func nest(letters string) string {
 	var out strings.Builder
 	before := 'a'
@@ -246,27 +246,27 @@ func TestOptionsAreDecodedInAnyVersionThatHasKinds(t *testing.T) {
 	}
 }
 
-// oracle is apimachinery's own strict decoder of a format.
+// oracle returns apimachinery's own strict decoder for a format.
 func oracle(f codec.Format, s *runtime.Scheme) apiruntime.Decoder {
 	return kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, s, s, kjson.SerializerOptions{Yaml: f.MediaType() == "application/yaml", Strict: true})
 }
 
-// checkDecode holds Decode against the oracle. The body may be anything.
+// checkDecode compares Decode with the oracle. The body may be anything.
 func checkDecode(t *testing.T, f codec.Format, s *runtime.Scheme, body []byte) {
 	t.Helper()
 	got, err := codec.Decode(s, f, body, v1Widget, codec.Strict)
 	if err != nil && strings.ContainsRune(string(body), '&') && strings.ContainsRune(string(body), '*') {
-		return // aliases are judged before the oracle's parser sees them
+		return // aliases are checked before the oracle's parser is called
 	}
 	if err != nil && strings.Contains(err.Error(), "more than one document") {
-		return // of which the oracle reads the first
+		return // the oracle reads only the first document
 	}
 	want, gvk, wantErr := oracle(f, s).Decode(body, &v1Widget, nil)
 	problems, strict := apiruntime.AsStrictDecodingError(wantErr)
 	switch {
 	case err != nil && (wantErr == nil || strict):
 		if got.GVK.GroupKind() != v1Widget.GroupKind() {
-			return // what we refuse and it does not
+			return // refused by Decode but not by the oracle
 		}
 		t.Fatalf("%q: error %v where there should be none", body, err)
 	case err != nil && gvk != nil && *gvk != got.GVK:

@@ -54,7 +54,7 @@ func encode(t *testing.T, obj any) string {
 	return string(text)
 }
 
-// checkDocument holds what a document of obj appends against encodings of obj.
+// checkDocument compares the texts that a document of obj appends with encodings of obj.
 func checkDocument(t *testing.T, obj runtime.Object, gvk schema.GroupVersionKind, itemHasKind bool) {
 	t.Helper()
 	meta := obj.(metav1.Object)
@@ -118,7 +118,7 @@ func TestDocumentOfTypedObjects(t *testing.T) {
 		} {
 			f := filler(seed)
 			if seed%3 == 0 {
-				f = f.NilChance(0.9) // metadata with little in it
+				f = f.NilChance(0.9) // metadata with few fields
 			}
 			f.Fill(obj)
 			if seed%5 == 0 {
@@ -199,7 +199,7 @@ func FuzzParseDocument(f *testing.F) {
 		d.Field("spec.a.b")
 		object, item, meta := d.AppendObject(nil, 7), d.AppendItem(nil, 7), d.AppendMetadata(nil, 7)
 		if !json.Valid(value) {
-			return // garbage inside a value that is only skipped
+			return // invalid text inside a value that is only skipped
 		}
 		if !json.Valid(object) || !json.Valid(item) || !json.Valid(meta) {
 			t.Fatalf("%q gives %q, %q, %q", value, object, item, meta)

@@ -16,7 +16,7 @@ func configMap() *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}, Data: map[string]string{"k": "v"}}
 }
 
-// The bytes are those kube-apiserver answers with.
+// The bytes are the same as those in answers of kube-apiserver.
 func TestEncodeGolden(t *testing.T) {
 	text, err := codec.Encode(configMap())
 	must(t, err)

@@ -15,8 +15,8 @@ type BoatSpec struct {
 
 type Boat = runtime.Resource[BoatSpec, struct{}]
 
-// A scheme and the codecs, without a server: a body in YAML becomes a defaulted object, and the object the bytes
-// that are stored and served.
+// The example uses a scheme and the codecs, without a server. It decodes a body in YAML, sets defaults, and encodes the object as
+// the bytes that are stored and served.
 func Example() {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}
 	scheme := runtime.NewScheme()

@@ -16,7 +16,7 @@ import (
 	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// allocates is how much memory f allocates. No other test may run.
+// allocates returns the bytes that f allocates. No other test may run at the same time.
 func allocates(f func()) uint64 {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
@@ -25,8 +25,8 @@ func allocates(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A body beyond the limits is refused in any format before anything is made of it. Not parallel: all that the process
-// allocates is counted.
+// A body beyond the limits is refused in any format before it is decoded. The test is not parallel, because it counts all
+// allocations of the process.
 func TestDecodeWithin(t *testing.T) {
 	s := runtime.NewScheme()
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
@@ -113,7 +113,7 @@ func TestDecodeWithin(t *testing.T) {
 	}
 }
 
-// What the values of a body take is told before it is decoded, whatever they say.
+// Weighed is called with the weight of a body before it is decoded, and its error is returned.
 func TestBodiesAreWeighed(t *testing.T) {
 	s := runtime.NewScheme()
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}

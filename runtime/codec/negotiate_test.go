@@ -13,7 +13,7 @@ import (
 
 func formats() []codec.Format { return []codec.Format{codec.JSON(), codec.YAML()} }
 
-// tables allows the forms a stored resource has.
+// tables allows the forms of a stored resource.
 func tables(gvk schema.GroupVersionKind, mediaType string) bool {
 	return gvk.Group == "meta.k8s.io" && (gvk.Version == "v1" || gvk.Version == "v1beta1") && (gvk.Kind == "Table" || gvk.Kind == "PartialObjectMetadata")
 }
@@ -24,7 +24,7 @@ func TestNegotiateResponse(t *testing.T) {
 	for _, c := range []struct {
 		accept string
 		limits codec.Limits
-		want   string // media type, form, pretty; "" is a 406
+		want   string // media type, form, pretty; "" means a 406
 	}{
 		{"", both, "application/json"},
 		{"", stream, "application/json"},

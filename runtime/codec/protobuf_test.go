@@ -41,7 +41,7 @@ func someBerth() *Berth {
 	return b
 }
 
-// berthMessage is someBerth.
+// berthMessage returns the protobuf message of someBerth.
 func berthMessage(t testing.TB) []byte {
 	field := func(number protowire.Number, content []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
@@ -62,9 +62,9 @@ func TestHas(t *testing.T) {
 		reflect.TypeFor[runtime.Resource[BerthSpec, Berth]](): true,
 		reflect.TypeFor[Widget]():                             false, // its spec has no tags
 		reflect.TypeFor[WidgetV2]():                           false,
-		reflect.TypeFor[extended]():                           false, // what it embeds has the methods
+		reflect.TypeFor[extended]():                           false, // the embedded type has the methods
 		reflect.TypeFor[struct{ *corev1.ConfigMap }]():        false,
-		reflect.TypeFor[*corev1.ConfigMap]():                  false, // it is asked of the struct
+		reflect.TypeFor[*corev1.ConfigMap]():                  false, // Has must be called with the struct type
 		reflect.TypeFor[string]():                             false,
 		nil:                                                   false,
 	} {
@@ -74,7 +74,7 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// The bytes are those that kube-apiserver answers with.
+// The bytes are the same as those in an answer of kube-apiserver.
 func TestEncodeInProtobuf(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "nope").ErrStatus
 	for want, c := range map[string]struct {
@@ -139,11 +139,11 @@ func TestProtobufListIsThatOfTheTypes(t *testing.T) {
 			same(t, "list", string(whole), string(codec.EnvelopeTail(append(codec.EnvelopeHead(nil, gvk, len(message)), message...))))
 			same(t, "sealed", string(sealed(t, gvk, message, nil)), string(whole))
 		}
-		want.Items, berths.Items = nil, nil // and an empty one
+		want.Items, berths.Items = nil, nil // and a list without items
 	}
 }
 
-// The bytes are those that kube-apiserver sends, and those of metav1.WatchEvent.
+// The bytes are the same as those that kube-apiserver sends, and those of metav1.WatchEvent.
 func TestAppendWatchFrame(t *testing.T) {
 	envelope, err := codec.Protobuf().Encode(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}, Data: map[string]string{"k": "v"}}, configMapKind)
 	must(t, err)
@@ -181,7 +181,7 @@ func TestDecodeProtobuf(t *testing.T) {
 	}
 }
 
-// A kind with tags is read as one with methods, from requests, and from what is stored.
+// A kind with tags is decoded like a kind with methods, from requests and from stored values.
 func TestDecodeProtobufOfTags(t *testing.T) {
 	s := runtime.NewScheme()
 	must(t, runtime.Register(s, berthKind, runtime.KindOptions[*Berth]{Default: func(b *Berth) { b.Labels = map[string]string{"seen": "yes"} }}))
@@ -230,7 +230,7 @@ func TestDecodeProtobufRefuses(t *testing.T) {
 	revision := appsv1.SchemeGroupVersion.WithKind("ControllerRevision")
 	for name, c := range map[string]struct {
 		body string
-		kind string // what could be learned
+		kind string // the kind that could be read
 		want string
 	}{
 		"nothing":                 {"", "", "empty data"},
@@ -272,7 +272,7 @@ func TestDecodeProtobufRefuses(t *testing.T) {
 	}
 }
 
-// What a body holds goes on as what its JSON says: this is what will be stored.
+// A decoded body is the object of its JSON, which is what will be stored.
 func TestDecodedProtobufIsItsJSON(t *testing.T) {
 	s, f := newScheme(t), codec.Protobuf()
 	nanos := metav1.NewMicroTime(time.Date(2024, 1, 2, 3, 4, 5, 678901234, time.UTC))
@@ -328,7 +328,7 @@ func (l *link) Unmarshal(message []byte) error {
 	return l.Link.Unmarshal(inner)
 }
 
-// A message that would be read by a function calling itself without end is refused before that begins.
+// A message that would be decoded by too deep a recursion is refused before it is decoded.
 func TestDecodeProtobufThatIsDeep(t *testing.T) {
 	s, kind := runtime.NewScheme(), v1Widget.GroupVersion().WithKind("Chain")
 	must(t, runtime.Register(s, kind, runtime.KindOptions[*chain]{}))
@@ -369,7 +369,7 @@ func TestDecodeProtobufThatIsDeep(t *testing.T) {
 	}
 }
 
-// What generated methods pass over hides nothing: they read on behind it.
+// Parts that generated methods skip must not hide nested messages: the methods decode what follows these parts.
 func TestDecodeProtobufThatIsDeepBehindUnknownFields(t *testing.T) {
 	s, kind := runtime.NewScheme(), v1Widget.GroupVersion().WithKind("Chain")
 	must(t, runtime.Register(s, kind, runtime.KindOptions[*chain]{}))
@@ -386,7 +386,7 @@ func TestDecodeProtobufThatIsDeepBehindUnknownFields(t *testing.T) {
 		return protowire.AppendTag(append(protowire.AppendTag(nil, 1000, protowire.StartGroupType), content...), 1000, protowire.EndGroupType)
 	}
 	large := func(tag uint64, value ...byte) []byte { return append(protowire.AppendVarint(nil, tag), value...) }
-	overflow := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02} // of 64 bits
+	overflow := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02} // does not fit into 64 bits
 	for name, before := range map[string][]byte{
 		"an empty group":              group(nil),
 		"a group":                     group(large(1<<3|uint64(protowire.VarintType), 1)),
@@ -404,7 +404,7 @@ func TestDecodeProtobufThatIsDeepBehindUnknownFields(t *testing.T) {
 	}
 }
 
-// What only looks like messages in messages is none.
+// Text that looks like nested messages is not refused.
 func TestDecodeProtobufOfLongTexts(t *testing.T) {
 	s, f := newScheme(t), codec.Protobuf()
 	for _, unit := range []string{"a", "\n", "\x0a\x02", "\x00", "\x12\x80\x80\x01"} {

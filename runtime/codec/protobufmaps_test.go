@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An entry of a map that says it is longer than it is would be read, and kept, as often as there are such entries.
+// A map entry with a wrong length would be decoded, and kept, once for each such entry.
 func TestDecodeProtobufMapEntries(t *testing.T) {
 	s, kind := runtime.NewScheme(), corev1.SchemeGroupVersion.WithKind("Pod")
 	must(t, runtime.Register(s, kind, runtime.KindOptions[*corev1.Pod]{}))

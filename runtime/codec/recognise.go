@@ -27,7 +27,7 @@ func (t *Typed) recognise(value []byte) (d Document, ok bool) {
 		return Document{}, false
 	}
 	r := t.recogniser.Load()
-	if r == nil || r.kind != kind { // the kind may have been registered anew
+	if r == nil || r.kind != kind { // the kind may have been registered again
 		r = newRecogniser(kind)
 		t.recogniser.Store(r)
 	}

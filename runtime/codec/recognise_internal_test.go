@@ -27,18 +27,18 @@ type gearStatus struct {
 
 type gear = runtime.Resource[gearSpec, gearStatus]
 
-// toothed has defaults in its tags.
+// toothed has a default in its tags.
 type toothed = runtime.Resource[struct {
 	Teeth int32  `json:"teeth,omitempty" default:"12"`
 	Color string `json:"color,omitempty"`
 }, gearStatus]
 
-// painted has a default that the program sets.
+// painted has a default that is set by the program's function.
 type painted = runtime.Resource[struct {
 	Color string `json:"color,omitempty"`
 }, gearStatus]
 
-// marked is a kind whose own method adds to what all others do.
+// marked is a kind whose own method adds something to the usual metadata.
 type marked struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -75,7 +75,7 @@ func gearScheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-// stored are canonical documents, and whether they are recognised.
+// stored returns canonical documents, and whether they are recognised.
 func stored() map[string]bool {
 	const meta = `"metadata":{"name":"a","namespace":"n","uid":"u","generation":2,"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"x","b":"y"},` +
 		`"managedFields":[{"manager":"m","operation":"Update","apiVersion":"example.com/v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:teeth":{}}}}]}`
@@ -91,7 +91,7 @@ func stored() map[string]bool {
 	}
 }
 
-// codecs returns the codec of the kind of a document, and one that recognises nothing.
+// codecs returns the codec of the kind of a document, and a second codec that recognises nothing.
 func codecs(t testing.TB, s *runtime.Scheme, text string) (fast, slow *Typed) {
 	t.Helper()
 	d, err := ParseDocument([]byte(text))
@@ -108,7 +108,7 @@ func codecs(t testing.TB, s *runtime.Scheme, text string) (fast, slow *Typed) {
 	return fast, slow
 }
 
-// checkEntry fails unless Entry says the same of a value whether it is recognised or not.
+// checkEntry fails unless Entry returns the same for a value with and without recognition.
 func checkEntry(t *testing.T, fast, slow *Typed, value []byte) {
 	t.Helper()
 	got, gotStale, gotErr := fast.Entry(value)
@@ -131,7 +131,8 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestRecogniseMutated: Entry says the same of what differs in a byte, and of what is cut and put together again.
+// TestRecogniseMutated: with and without recognition, Entry returns the same for texts with a changed byte, and for texts that
+// were cut and joined again.
 func TestRecogniseMutated(t *testing.T) {
 	const bytes = "\"\\{}[],: \n0123456789-.eEnulltruekadAzZ<>&\x00\x80\xff"
 	s := gearScheme(t)
@@ -157,7 +158,7 @@ func TestRecogniseMutated(t *testing.T) {
 	}
 }
 
-// TestRecogniseAnew: a kind that is taken away and registered with another type is recognised as what it is now.
+// TestRecogniseAnew: after a kind was removed and registered with another type, its documents are recognised by the new type.
 func TestRecogniseAnew(t *testing.T) {
 	const text = `{"kind":"Gear","apiVersion":"example.com/v1","metadata":{},"spec":{"needed":"x"},"status":{}}`
 	s := gearScheme(t)
@@ -179,7 +180,7 @@ func TestRecogniseAnew(t *testing.T) {
 
 func FuzzRecognise(f *testing.F) {
 	s := gearScheme(f)
-	texts := slices.Sorted(maps.Keys(stored())) // which is of a kind is the same in every process
+	texts := slices.Sorted(maps.Keys(stored())) // a sorted copy, so that the kind of each text is the same in every process
 	var fast, slow []*Typed
 	for _, text := range texts {
 		a, b := codecs(f, s, text)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkShared holds d with what it has in common taken out against d; shared is false when that is nothing.
+// checkShared compares d with a copy that shares a Common; shared is false if there is nothing to share.
 func checkShared(t *testing.T, d codec.Document) (shared bool) {
 	t.Helper()
 	parts := d.AppendParts([]byte("x"))
@@ -78,7 +78,7 @@ func TestDocumentsShareWhatTheyHaveInCommon(t *testing.T) {
 	}
 }
 
-// Two objects that one manager has written have all in common but their times.
+// Two objects that were written by the same manager have the same common parts, except the times.
 func TestCommonPartsAreEqual(t *testing.T) {
 	made := func(name, manager, fieldsV1 string) codec.Document {
 		d, err := codec.ParseDocument([]byte(`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"` + name + `","labels":{},"managedFields":[` +

@@ -19,7 +19,7 @@ import (
 
 var configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 
-// sealed is a message in kube-apiserver's envelope.
+// sealed returns a message in kube-apiserver's envelope.
 func sealed(t testing.TB, gvk schema.GroupVersionKind, raw []byte, change func(*apiruntime.Unknown)) []byte {
 	e := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}, Raw: raw}
 	if change != nil {
@@ -60,7 +60,7 @@ func TestEntryReadsProtobuf(t *testing.T) {
 	}
 }
 
-// Strings that are no UTF-8 become what JSON can say, once: two keys may become one.
+// Strings that are not UTF-8 are converted once to strings that JSON can contain: two keys may become equal.
 func TestEntryOfBrokenStringsIsCanonical(t *testing.T) {
 	typed := newTyped(t, configMapKind)
 	c := &corev1.ConfigMap{Data: map[string]string{"\xff": "1", "\xfe": "2", "a": "\xff"}}
@@ -73,7 +73,7 @@ func TestEntryOfBrokenStringsIsCanonical(t *testing.T) {
 	}
 }
 
-// extended has the Unmarshal of what it embeds, which would not read its other fields.
+// extended has the Unmarshal method of the type that it embeds, which would not decode its other fields.
 type extended struct {
 	corev1.ConfigMap `json:",inline"`
 	Extra            string `json:"extra"`
@@ -119,14 +119,14 @@ func TestEntryRefusesWhatItCannotUnseal(t *testing.T) {
 	}
 }
 
-// message is a kind of k8s.io/api.
+// message is implemented by the kinds of k8s.io/api.
 type message interface {
 	apiruntime.Object
 	Marshal() ([]byte, error)
 	Unmarshal(text []byte) error
 }
 
-// What protobuf holds is answered in the JSON that kube-apiserver makes of it.
+// The document of a protobuf value is the JSON that kube-apiserver makes of the value.
 func TestEntryOfProtobufIsItsJSON(t *testing.T) {
 	at := metav1.NewTime(time.Date(2024, 1, 2, 3, 4, 5, 678, time.FixedZone("x", 3600)))
 	for kind, obj := range map[string]message{
@@ -161,7 +161,7 @@ func TestEntryOfProtobufIsItsJSON(t *testing.T) {
 	}
 }
 
-// fragile panics where its color says.
+// fragile panics for some values of its color.
 type fragile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -182,7 +182,7 @@ func (f *fragile) Size() int                                { return 0 }
 func (f *fragile) MarshalToSizedBuffer([]byte) (int, error) { panic("no such message") }
 func (f *fragile) DeepCopyObject() runtime.Object           { return runtime.DeepCopy(f) }
 
-// Stored bytes at which a type panics are an error.
+// Entry returns an error for stored bytes that make a type panic.
 func TestEntryOfWhatPanics(t *testing.T) {
 	scheme, gvk := newScheme(t), schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fragile"}
 	must(t, runtime.Register(scheme, gvk, runtime.KindOptions[*fragile]{}))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Crates of v1, the hub, have a number and a default weight, which v1beta1 does not know.
+// Crates of v1, the hub, have a number and a default weight, which v1beta1 does not have.
 type (
 	Crate = runtime.Resource[struct {
 		Number int32  `json:"number"`
@@ -25,7 +25,7 @@ func crate(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "sea.example.com", Version: version, Kind: "Crate"}
 }
 
-// The hub is v1, and what is stored is v1beta1.
+// The hub is v1, and objects are stored in v1beta1.
 func TestStoredInAnotherVersionThanTheHub(t *testing.T) {
 	s := runtime.NewScheme()
 	must(t, runtime.Register(s, crate("v1"), runtime.KindOptions[*Crate]{Default: func(c *Crate) {
@@ -52,7 +52,7 @@ func TestStoredInAnotherVersionThanTheHub(t *testing.T) {
 			case 7:
 				out.Spec.Number = "seven"
 			case 8:
-				out.Spec.Number = "eight" // which cannot be read
+				out.Spec.Number = "eight" // cannot be decoded
 			case 9:
 				out.Spec.Number = "panic"
 			default:

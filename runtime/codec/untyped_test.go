@@ -85,7 +85,7 @@ func TestDecodeUntypedProblems(t *testing.T) {
 	}
 }
 
-// A number is what it will be once it has been written.
+// A number has the form that it will have after it was written and read again.
 func TestUntypedNumbers(t *testing.T) {
 	for text, want := range map[string]any{
 		"1": int64(1), "-7": int64(-7), "1.0": int64(1), "1e3": int64(1000), "-0.0": int64(0), "1.5": 1.5, "1e-7": 1e-7, "1e21": 1e21,
@@ -145,7 +145,7 @@ func TestTypedOfUntypedKind(t *testing.T) {
 	}
 }
 
-// What kube-apiserver or an older program has stored is read as far as it can be.
+// Values that kube-apiserver or an older program has stored are decoded as far as possible.
 func TestEntryOfUntypedKind(t *testing.T) {
 	c, err := codec.NewTyped(untypedScheme(t), gadgetV1)
 	must(t, err)
@@ -186,7 +186,7 @@ func TestParseDocumentOfUntypedObjects(t *testing.T) {
 	}
 }
 
-// FuzzUntyped looks for bodies whose stored form is read as something else.
+// FuzzUntyped looks for bodies whose stored form is decoded to another object.
 func FuzzUntyped(f *testing.F) {
 	for _, seed := range []string{gadgetHead + `}`, gadgetHead + `,"metadata":{"name":"a","labels":{"x":"y"}},"n":[1.0,-0.0,1e400,{"\u2028":"\ud800"}]}`, `null`} {
 		f.Add([]byte(seed))

@@ -58,7 +58,7 @@ func usualKinds(t testing.TB) (*runtime.Scheme, []schema.GroupVersionKind) {
 
 var usualBodies = []struct {
 	text  string
-	usual bool // the first kind is decoded from it in the usual way
+	usual bool // decodeUsual decodes it to the first kind
 }{
 	{`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"a"},"spec":{"size":1}}`, true},
 	{`{"metadata":{"name":"a","labels":{"a":"b"}},"spec":{"size":1,"any":{"a":1.0,"b":1e3}}}`, true},
@@ -84,11 +84,12 @@ var usualBodies = []struct {
 	{`{"metadata":{"name":1}}`, false}, {`{"metadata":{"creationTimestamp":"x"}}`, false},
 }
 
-// differs tells in what Decode differs from decodeAny, and Typed.read from Typed.readAny.
+// differs describes the difference between the results of Decode and decodeAny, and of Typed.read and Typed.readAny; "" means
+// none.
 func differs(s *runtime.Scheme, types *Typed, body []byte, want schema.GroupVersionKind) string {
 	for _, f := range []Format{JSON(), YAML()} {
 		if f == YAML() && len(body) > 1<<12 {
-			continue // it takes long, and is never read in the usual way
+			continue // it takes long, and decodeUsual never decodes it
 		}
 		for _, v := range []Validation{Warn, Strict, Ignore} {
 			got, err := Decode(s, f, bytes.Clone(body), want, v)
@@ -114,7 +115,7 @@ func differs(s *runtime.Scheme, types *Typed, body []byte, want schema.GroupVers
 	return ""
 }
 
-// TestDecodeUsual compares what is decoded in the usual way with what is decoded in the one for everything.
+// TestDecodeUsual compares the fast way of decoding with the general one.
 func TestDecodeUsual(t *testing.T) {
 	s, kinds := usualKinds(t)
 	types, err := NewTyped(s, usualKind)
@@ -139,7 +140,7 @@ func TestDecodeUsual(t *testing.T) {
 	}
 }
 
-// TestDecodeFolded: a member that encoding/json would take for kind is left to it.
+// TestDecodeFolded: a member that encoding/json would match with kind, ignoring case, is left to the general way.
 func TestDecodeFolded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := runtime.Register(s, usualKind, runtime.KindOptions[*folded]{}); err != nil {
@@ -156,7 +157,7 @@ func TestDecodeFolded(t *testing.T) {
 	}
 }
 
-// FuzzDecodeUsual compares the two ways.
+// FuzzDecodeUsual compares the fast way of decoding with the general one.
 func FuzzDecodeUsual(f *testing.F) {
 	s, kinds := usualKinds(f)
 	types, err := NewTyped(s, usualKind)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// yamlTexts are strings that YAML writes in many ways: plain, quoted, in blocks, folded, escaped.
+// yamlTexts are strings that YAML writes in different styles: plain, quoted, in blocks, folded, escaped.
 var yamlTexts = []string{
 	"", "a", "yes", "null", "~", "1", "1.5", "0x1f", "1e3", "2001-01-01", "- a", "a: b", "# a", " a", "a ", "a\n", "a\nb", "a\n\nb\n\n",
 	"\na", "a\n  b\n c\n", "\t", "'", `"`, "{a}", "[a", "&a", "*a", "!a", "%a", "@a", "`a", "|", ">", "?", "a: |\n  b", "---", "...", "\u00e9\u4e16",
@@ -22,7 +22,7 @@ var yamlTexts = []string{
 	strings.Repeat("word ", 20) + "\n" + strings.Repeat("word ", 20), "a" + strings.Repeat(" ", 90) + "b", strings.Repeat("quoted: ", 20),
 }
 
-// randomJSON makes a value of those that objects have, not deeper than depth.
+// randomJSON returns a random value of the types in objects, not nested deeper than depth.
 func randomJSON(r *rand.Rand, depth int) any {
 	kinds := 8
 	if depth == 0 {
@@ -67,7 +67,7 @@ func marshalJSON(t testing.TB, v any) []byte {
 	return text
 }
 
-// A list that is written item by item is the list that is written at once, at the top and below a member.
+// A list that is written item by item is the same as a list that is written at once, at the top level and below a member.
 func TestYAMLItemsAreTheList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
@@ -96,14 +96,14 @@ func TestYAMLItemsAreTheList(t *testing.T) {
 	}
 }
 
-// Indented JSON is the same item.
+// An indented JSON text gives the same item.
 func TestYAMLItemOfIndentedJSON(t *testing.T) {
 	got, err := codec.AppendYAMLItem([]byte("items:\n"), []byte("{\n  \"b\": [\n    1\n  ],\n  \"a\": \"x\"\n}\n"))
 	must(t, err)
 	same(t, "item", "items:\n- a: x\n  b:\n  - 1\n", string(got))
 }
 
-// What would be mostly indentation is one line, and the items around it are as they are otherwise.
+// An item that would consist mostly of indentation is written on one line. The items around it are written as usual.
 func TestYAMLItemThatSprawls(t *testing.T) {
 	const depth = 3000
 	deep := strings.Repeat(`{"a":`, depth) + "\"\u0085 \\ud83d\"" + strings.Repeat("}", depth)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestYAMLOfAnyString: what JSON can hold can be asked for as YAML, and means the same there.
+// TestYAMLOfAnyString: every string in JSON can be written in YAML, and is the same string there.
 func TestYAMLOfAnyString(t *testing.T) {
 	texts := []string{
 		`"plain"`, `""`, `"\u0000\u001f\b\f\n\r\t\"\\"`, strconv.Quote("x\u00a0y"),
@@ -50,7 +50,7 @@ func TestYAMLOfAnyString(t *testing.T) {
 	}
 }
 
-// FuzzYAMLOfJSON: every object with JSON text becomes YAML of the same value.
+// FuzzYAMLOfJSON: the JSON text of every object becomes YAML with the same value.
 func FuzzYAMLOfJSON(f *testing.F) {
 	f.Add("a", "b\u0085")
 	f.Add("\u007f", `\ud83d`)
@@ -75,7 +75,7 @@ func FuzzYAMLOfJSON(f *testing.F) {
 	})
 }
 
-// TestYAMLOfLongKeys: a key may be longer than YAML lets a simple key be.
+// TestYAMLOfLongKeys: a key may be longer than a simple key of YAML.
 func TestYAMLOfLongKeys(t *testing.T) {
 	for _, n := range []int{100, 160, 170, 200, 900, 1000, 1024, 1100, 50_000} {
 		key := strings.Repeat("k", n)
@@ -94,8 +94,8 @@ func TestYAMLOfLongKeys(t *testing.T) {
 	}
 }
 
-// TestLayoutIsBounded: indentation does not make a response out of all proportion to the object. A list of a megabyte in
-// the depth of one nested ten thousand levels deep would be twenty gigabytes.
+// TestLayoutIsBounded: indentation must not make a response many times as large as the object. Ten thousand levels of nesting
+// around a list of a megabyte would become twenty gigabytes.
 func TestLayoutIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ open, inside, end string }{
 		"lists":   {"[", strings.Repeat("1,", 500_000) + "1", "]"},
@@ -112,7 +112,7 @@ func TestLayoutIsBounded(t *testing.T) {
 			}
 		}
 	}
-	// What is only deep for an object is laid out.
+	// Nesting that is deep for an object, but not extreme, is indented.
 	text := []byte(strings.Repeat(`{"a":`, 100) + `"]}[{,"` + strings.Repeat("}", 100))
 	for _, f := range []codec.Format{codec.JSON(), codec.YAML()} {
 		if out, err := f.FromJSON(text, true); err != nil || bytes.Count(out, []byte("\n")) < 99 {

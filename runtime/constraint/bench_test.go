@@ -66,8 +66,8 @@ func BenchmarkSetDefaults(b *testing.B) {
 	}
 }
 
-// TestCost holds that judging a valid object makes next to no garbage: the set of names of a list, and what the
-// format needs to be checked.
+// TestCost checks that validating a valid object allocates almost nothing: only the set of names of a list, and the memory for
+// checking the format.
 func TestCost(t *testing.T) {
 	rules, obj, old := rulesOf[many](t), newMany(), newMany()
 	rules.SetDefaults(obj)
@@ -84,7 +84,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkOf compiles a large type that has no rules: what registration costs.
+// BenchmarkOf compiles a large type without rules, which is the cost of registering it.
 func BenchmarkOf(b *testing.B) {
 	for b.Loop() {
 		if _, err := constraint.Of(reflect.TypeFor[corev1.Pod]()); err != nil {

@@ -94,14 +94,16 @@ func (r *Rules) Validate(obj any) field.ErrorList {
 // Validate, except those about values that did not change, and errors for immutable fields that changed. With a nil old it is
 // Validate.
 //
-// Rules may become stricter while objects are stored: an update that leaves a value as it was gets no error for it (KEP-4008),
-// and a required field may stay absent. An old value is found by its field, by its key in a map, and in lists by the keys of
-// listType map or the value of listType set. In every other list it is only found if the whole list is unchanged.
+// Rules may become stricter while objects are stored: an update that leaves a value as it was gets no error for it
+// (https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4008-crd-ratcheting), and a required field may
+// stay absent. An old value is found by its field, by its key in a map, and in lists by the keys of listType map or the value of
+// listType set. In every other list it is only found if the whole list is unchanged.
 //
-// An immutable field must not be changed, removed, or added later, as with +k8s:immutable in Kubernetes. It belongs to its
-// struct: in an object, list element or map value that was not there before, it may have any value, and removing the whole struct
-// is not a change of the field. A struct whose json tag has omitempty or omitzero counts as not there while it is zero, such as a
-// status before it is first written. Make the outer field immutable as well to forbid that.
+// An immutable field must not be changed, removed, or added later, as with +k8s:immutable in Kubernetes
+// (https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/5073-declarative-validation-with-validation-gen).
+// It belongs to its struct: in an object, list element or map value that was not there before, it may have any value, and
+// removing the whole struct is not a change of the field. A struct whose json tag has omitempty or omitzero counts as not there
+// while it is zero, such as a status before it is first written. Make the outer field immutable as well to forbid that.
 func (r *Rules) ValidateUpdate(obj, old any) field.ErrorList {
 	return r.judge(obj, old)
 }

@@ -36,7 +36,7 @@ type hidden struct {
 	Deep int `json:"deep,omitempty" minimum:"3"`
 }
 
-// object has a rule of every sort.
+// object has a rule of every kind.
 type object struct {
 	base   `json:",inline"`
 	*Inner `json:",inline"`
@@ -84,7 +84,7 @@ func valid() *object {
 
 func ptr[T any](v T) *T { return &v }
 
-// errorsOf are errors as the client sees them.
+// errorsOf returns errors as the client sees them.
 func errorsOf(list field.ErrorList) []string {
 	out := []string{}
 	for _, e := range list {
@@ -190,7 +190,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestNullIsAbsent holds that a value which is null in JSON is missing, though it is no pointer.
+// TestNullIsAbsent checks that a value which is null in JSON is absent, though it is not a pointer.
 func TestNullIsAbsent(t *testing.T) {
 	type kind struct {
 		At metav1.Time `json:"at" required:"true"`
@@ -209,8 +209,8 @@ type (
 	}
 )
 
-// TestNamesakes holds that of fields with one name only the one that JSON has is judged: the outer one, or that with
-// a name in its tag, or none.
+// TestNamesakes checks that of several fields with one name only the field in JSON is validated: the outer one, or the one with a
+// name in its tag, or none.
 func TestNamesakes(t *testing.T) {
 	type kind struct {
 		one
@@ -222,7 +222,7 @@ func TestNamesakes(t *testing.T) {
 	wantErrors(t, rulesOf[kind](t).Validate(obj), "B: Invalid value: 2: B in body should be less than or equal to 1")
 }
 
-// TestOrigins holds what tests of validation compare: which rule an error is from.
+// TestOrigins checks the Origin of errors, which tests of validation compare.
 func TestOrigins(t *testing.T) {
 	o := valid()
 	o.Size, o.Addr, o.Color = 0, "x", "x"
@@ -249,7 +249,7 @@ func TestNoRules(t *testing.T) {
 	}
 }
 
-// TestOtherTypes shows that an object of a wrong type is an error and no panic.
+// TestOtherTypes shows that an object of a wrong type is an error and does not panic.
 func TestOtherTypes(t *testing.T) {
 	rules := rulesOf[object](t)
 	for _, obj := range []any{nil, 1, part{}, (*object)(nil), &part{}} {
@@ -260,7 +260,7 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
-// TestRefused holds that a tag which makes no sense is an error which names type, field, tag and cure.
+// TestRefused checks that an invalid tag is an error that names the type, the field, the tag and the correction.
 func TestRefused(t *testing.T) {
 	for want, typ := range map[string]reflect.Type{
 		`field A: tag minimum:"a": it does not fit the field, a int32 (invalid syntax); write a number that does`: typeOf[struct {
@@ -432,7 +432,7 @@ func tagged(tag reflect.StructTag) reflect.Type {
 	return reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int](), Tag: tag}})
 }
 
-// TestAllRefusals holds that every wrong tag is named, not only the first.
+// TestAllRefusals checks that every invalid tag is named, not only the first.
 func TestAllRefusals(t *testing.T) {
 	_, err := constraint.Of(typeOf[struct {
 		A int `minimum:"x" maximum:"y"`
@@ -445,7 +445,7 @@ func TestAllRefusals(t *testing.T) {
 	}
 }
 
-// TestForeignTags holds that tags of others, whatever they look like, are none of our business.
+// TestForeignTags checks that the tags of other packages are ignored, whatever they look like.
 func TestForeignTags(t *testing.T) {
 	typ := reflect.StructOf([]reflect.StructField{
 		{Name: "A", Type: reflect.TypeFor[int](), Tag: `protobuf:"varint,1,opt,name=a" json:"a" validate:"min=1" patchStrategy:"merge" patchMergeKey:"x" broken`},
@@ -480,14 +480,14 @@ func TestParseField(t *testing.T) {
 	}
 }
 
-// moody panics where it is zero.
+// moody has a method that panics for the zero value.
 type moody struct {
 	Level int `json:"level"`
 }
 
 func (m moody) IsZero() bool { return 1/m.Level < 0 }
 
-// TestCompilerAfterAPanic: a type whose methods panic says nothing of those compiled after it.
+// TestCompilerAfterAPanic: a type whose methods panic does not affect types that are compiled later.
 func TestCompilerAfterAPanic(t *testing.T) {
 	type Panics struct {
 		Inner struct {
@@ -515,7 +515,7 @@ func TestCompilerAfterAPanic(t *testing.T) {
 	}
 }
 
-// What types have in common is compiled once; a type that is refused is refused each time it is met.
+// Types that several types have in common are compiled once. An invalid type is an error each time it is found.
 func TestCompilerOfManyTypes(t *testing.T) {
 	type Plain struct{ A int }
 	type Inner struct {

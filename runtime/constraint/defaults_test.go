@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 	wantErrors(t, rules.Validate(obj))
 }
 
-// TestDefaultsInside shows elements of lists and maps, and that what is there stays.
+// TestDefaultsInside shows defaults inside elements of lists and maps, and that existing values stay.
 func TestDefaultsInside(t *testing.T) {
 	rules := rulesOf[defaulted](t)
 	obj := &defaulted{}
@@ -93,7 +93,7 @@ func TestDefaultsInside(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreOwn holds that two objects share nothing that was set in them.
+// TestDefaultsAreOwn checks that two objects share no default values.
 func TestDefaultsAreOwn(t *testing.T) {
 	rules := rulesOf[defaulted](t)
 	a, b := &defaulted{}, &defaulted{}
@@ -105,7 +105,7 @@ func TestDefaultsAreOwn(t *testing.T) {
 	wantJSON(t, b, everything)
 }
 
-// TestZeroIsAbsent is what the package comment warns of.
+// TestZeroIsAbsent shows the treatment of zero values that the comment of SetDefaults warns of.
 func TestZeroIsAbsent(t *testing.T) {
 	rules := rulesOf[struct {
 		Plain   int  `json:"plain" default:"3"`
@@ -121,8 +121,8 @@ func TestZeroIsAbsent(t *testing.T) {
 	wantJSON(t, obj, `{"plain":3,"omitted":3,"pointer":0}`)
 }
 
-// TestUnsettable holds that fields behind a pointer to an unexported struct, which encoding/json cannot make either,
-// are left alone.
+// TestUnsettable checks that fields behind a pointer to an unexported struct, which encoding/json cannot allocate either, are not
+// set.
 func TestUnsettable(t *testing.T) {
 	type kind struct {
 		*lazy

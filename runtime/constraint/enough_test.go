@@ -15,7 +15,7 @@ type crowd struct {
 	Size   int32            `json:"size" minimum:"1"`
 }
 
-// TestErrorsAreBounded holds that a small request cannot make millions of errors.
+// TestErrorsAreBounded checks that a small request cannot cause millions of errors.
 func TestErrorsAreBounded(t *testing.T) {
 	const n = 5000
 	rules := rulesOf[crowd](t)
@@ -40,19 +40,19 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// chain is a type that contains itself, in a field that must not change and in one that has too much.
+// chain is a type that contains itself, in a field that must not change and in a field that has too many elements.
 type chain struct {
 	Up   *chain  `json:"up,omitempty" immutable:"true"`
 	Kids []chain `json:"kids,omitempty" maxItems:"1"`
 	Text counted `json:"text"`
 }
 
-// counted counts how often it is compared: types with their own JSON are compared by it when they differ in Go.
+// counted counts how often it is compared: values with their own JSON are compared by it if they differ in Go.
 type counted struct{ of *int }
 
 func (c counted) MarshalJSON() ([]byte, error) { *c.of++; return []byte("0"), nil }
 
-// TestDepthIsNoSquare holds that what has not changed is compared once, not once for every place around it.
+// TestDepthIsNoSquare checks that a value which has not changed is compared once, and not once for every value around it.
 func TestDepthIsNoSquare(t *testing.T) {
 	const depth = 300
 	build := func(count *int, inside func(*chain) *chain) *chain {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// FuzzOf makes struct types with tags, good and bad ones, and objects of them. Nothing may panic, setting defaults
-// twice must be the same as once, and an update without a change must be valid.
+// FuzzOf makes struct types with valid and invalid tags, and objects of them. Nothing may panic, setting defaults twice must have
+// the same result as setting them once, and an update without a change must be valid.
 func FuzzOf(f *testing.F) {
 	for seed := range uint64(60) {
 		f.Add(seed, uint64(0))
@@ -47,7 +47,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// TestFuzzFindsGood holds that the types of FuzzOf are not all refused.
+// TestFuzzFindsGood checks that some of the types of FuzzOf are valid.
 func TestFuzzFindsGood(t *testing.T) {
 	good, ruled := 0, 0
 	for seed := range uint64(400) {
@@ -120,7 +120,7 @@ func randomTag(r *rand.Rand, i int, typ reflect.Type) reflect.StructTag {
 	return reflect.StructTag(strings.Join(tags, pick(r, " ", "  ")))
 }
 
-// fill fills a value of any type with anything.
+// fill sets a value of any type to a random value.
 func fill(r *rand.Rand, v reflect.Value, depth int) {
 	if !v.CanSet() || depth == 0 || r.IntN(5) == 0 {
 		return

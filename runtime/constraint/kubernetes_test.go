@@ -35,7 +35,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// TestKubernetesTypes holds that no type of Kubernetes is refused. They pair elements, but constrain nothing.
+// TestKubernetesTypes checks that no type of Kubernetes is refused. Their tags identify elements, but constrain nothing.
 func TestKubernetesTypes(t *testing.T) {
 	scheme := apiruntime.NewScheme()
 	for _, add := range []func(*apiruntime.Scheme) error{
@@ -79,8 +79,8 @@ type judged struct {
 	Part   *part             `json:"part,omitempty"`
 }
 
-// TestAsKubernetes compares our errors with those that kube-apiserver makes for a custom resource of the schema we
-// publish: the same validator, and the same words around it.
+// TestAsKubernetes compares our errors with those of kube-apiserver for a custom resource with the published schema. It uses the
+// same validator and adds the same texts.
 func TestAsKubernetes(t *testing.T) {
 	rules := rulesOf[judged](t)
 	gv := gvkschema.GroupVersion{Group: "example.com", Version: "v1"}
@@ -104,7 +104,7 @@ func TestAsKubernetes(t *testing.T) {
 		}
 		errs := rules.Validate(obj)
 		got, want := errorsOf(errs), errorsOf(upstreamErrors(upstream.Validate(integers(doc))))
-		for i, e := range got { // a key is not a field in our paths, here as in all other errors of Kubernetes
+		for i, e := range got { // in our paths, as in all other errors of Kubernetes, a key is not a field
 			got[i] = key.ReplaceAllString(e, "$1.$2")
 		}
 		slices.Sort(got)
@@ -123,7 +123,7 @@ func TestAsKubernetes(t *testing.T) {
 	}
 }
 
-// resolve puts definitions where they are referred to.
+// resolve replaces references by their definitions.
 func resolve(s spec.Schema, definitions map[string]spec.Schema) spec.Schema {
 	if ref, ok := strings.CutPrefix(s.Ref.String(), schema.RefPrefix); ok {
 		return resolve(definitions[ref], definitions)
@@ -146,8 +146,8 @@ func resolve(s spec.Schema, definitions map[string]spec.Schema) spec.Schema {
 	return s
 }
 
-// integers makes int64 of whole numbers, as Kubernetes' decoder does; but not in frac, for which its validator would
-// then take the whole part of every bound.
+// integers converts whole numbers to int64, as Kubernetes' decoder does. It does not convert those in frac, because the validator
+// would then use only the whole part of every bound.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -168,8 +168,7 @@ func integers(v any) any {
 	return v
 }
 
-// upstreamErrors are the validator's errors as the API reports them: the sort of the error and the value are those
-// that its code stands for.
+// upstreamErrors returns the validator's errors as the API reports them: the code of an error determines its type and its value.
 func upstreamErrors(result *validate.Result) field.ErrorList {
 	var out field.ErrorList
 	for _, err := range result.Errors {
@@ -207,7 +206,7 @@ func upstreamErrors(result *validate.Result) field.ErrorList {
 	return out
 }
 
-// scatter fills a value with things that are wrong about every second time.
+// scatter fills a value with random values, about half of which are invalid.
 func scatter(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

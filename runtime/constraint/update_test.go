@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUpdate holds what an update may leave as it was.
+// TestUpdate checks which invalid values an update may leave unchanged.
 func TestUpdate(t *testing.T) {
 	rules := rulesOf[object](t)
 	atomic := "loose[0].count: Invalid value: 50: loose[0].count in body should be less than or equal to 9"
@@ -136,7 +136,7 @@ func TestUpdate(t *testing.T) {
 
 func (o *object) Maybeset(n int) { o.Inner = &Inner{Maybe: n} }
 
-// TestImmutableValues holds that a value which is written another way is the same value.
+// TestImmutableValues checks that a value in another notation is the same value.
 func TestImmutableValues(t *testing.T) {
 	type owner struct {
 		Time  metav1.Time         `json:"time,omitempty" immutable:"true"`
@@ -170,7 +170,7 @@ func TestImmutableValues(t *testing.T) {
 		`inner: Invalid value: {"a":2}: field is immutable`)
 }
 
-// TestStatusComesLater shows the rules of a struct that was left out until now, as a status is.
+// TestStatusComesLater shows the rules of a struct that was left out before, as a status is.
 func TestStatusComesLater(t *testing.T) {
 	type status struct {
 		Phase string `json:"phase,omitempty" required:"true" immutable:"true"`
@@ -188,7 +188,8 @@ func TestStatusComesLater(t *testing.T) {
 		`status.phase: Invalid value: "b": field is immutable`)
 }
 
-// TestMergeKeys holds that the tag of Kubernetes' types pairs elements, and asks nothing of them.
+// TestMergeKeys checks that the tag patchMergeKey of Kubernetes types identifies elements, but does not require that they are
+// unique.
 func TestMergeKeys(t *testing.T) {
 	type port struct {
 		Number   int32  `json:"containerPort" maximum:"10"`

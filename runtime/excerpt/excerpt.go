@@ -1,10 +1,10 @@
-// Package excerpt bounds what an answer or a log line quotes of a text that a client chose: a name, a path or a value of any length
-// is shown up to a bound, and the excerpt says that it is one:
+// Package excerpt shortens texts of clients in responses and log lines. A name, a path or a value may have any length; an excerpt
+// shows its beginning, and says how long the whole text is:
 //
 //	excerpt.Of(name, 1024) // "aaa... (truncated, 912345 bytes in all)"
 //
-// Texts within the bound are what they were, and cost nothing. Cut a text before it is quoted or escaped, which can make it
-// several times as long.
+// A text within the limit is returned unchanged, at no cost. Shorten a text before it is quoted or escaped, because that can make
+// it several times as long.
 package excerpt
 
 import (
@@ -20,16 +20,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Bounds of what is quoted, in bytes.
+// Limits for excerpts, in bytes.
 const (
-	// Name is for what is short by its nature: names, paths of fields, media types.
+	// Name is for texts that are usually short: names, paths of fields, media types.
 	Name = 1 << 10
 	// Text is for any other text.
 	Text = 4 << 10
 )
 
-// Of returns text, or, if it is longer than most bytes, its beginning, cut at a rune's end, and a note of how long it is. The result
-// is not longer than most bytes, but for a note that is.
+// Of returns text if it has at most most bytes. Otherwise it returns the beginning of text, cut between two runes, and a note
+// with its length. The result has at most most bytes, unless the note alone is longer.
 func Of(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -38,7 +38,7 @@ func Of(text string, most int) string {
 	return text[:Runes(text, most-len(note))] + note
 }
 
-// OfBytes is Of for a text in bytes, of which it copies no more than is shown.
+// OfBytes is Of for a []byte. It copies only the bytes that are shown.
 func OfBytes(text []byte, most int) string {
 	if len(text) <= most {
 		return string(text)
@@ -49,10 +49,10 @@ func OfBytes(text []byte, most int) string {
 	return head[:Runes(head, end)] + note
 }
 
-// Note is what follows the beginning of a text of so many bytes.
+// Note returns the note that follows the beginning of a text of the given length.
 func Note(bytes int) string { return fmt.Sprintf("... (truncated, %d bytes in all)", bytes) }
 
-// Runes returns the largest length up to most at which text can be cut between two runes. text is longer than most.
+// Runes returns the largest length, up to most, at which text can be cut between two runes. text must be longer than most.
 func Runes(text string, most int) int {
 	most = max(most, 0)
 	for back := 0; back < utf8.UTFMax && most-back > 0; back++ {
@@ -60,26 +60,27 @@ func Runes(text string, most int) int {
 			return most - back
 		}
 	}
-	return most // not UTF-8, or the beginning
+	return most // not UTF-8, or at the beginning
 }
 
-// Bounds of the errors of one object.
+// Limits for the errors of one object.
 const (
-	MaxErrors     = 100      // in a list
-	maxErrorBytes = 64 << 10 // of the texts of all
+	MaxErrors     = 100      // MaxErrors is the largest number of errors in a list
+	maxErrorBytes = 64 << 10 // of the texts of all errors
 )
 
-// Invalid is apierrors.NewInvalid, of what [Errors] leaves of errs. What the client chose of kind and name is cut as well.
+// Invalid is apierrors.NewInvalid with the errors that [Errors] returns. kind and name, which a client may have chosen, are
+// shortened too.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
 	kind = schema.GroupKind{Group: Of(kind.Group, Name), Kind: Of(kind.Kind, Name)}
 	return apierrors.NewInvalid(kind, Of(name, Name), Errors(errs))
 }
 
-// Errors bounds the errors that a 422 tells: to 100, and to some 64 KiB. Long values, details and paths are cut, and the last error
-// says how many more there are. The list is returned as it is when it is within the bounds, else a new one; neither errs nor an
-// error in it is changed.
+// Errors limits the errors in a response with the code 422 to 100 errors and about 64 KiB. Long values, details and paths are
+// shortened, and the last error says how many more there are. Errors returns errs itself if it is within the limits, and
+// otherwise a new list. It changes neither errs nor an error in it.
 func Errors(errs field.ErrorList) field.ErrorList {
-	var out field.ErrorList // nil: as in errs
+	var out field.ErrorList // nil means that errs needs no change
 	total := 0
 	for i, e := range errs[:min(len(errs), MaxErrors)] {
 		short, size := shortened(e)
@@ -104,7 +105,7 @@ func Errors(errs field.ErrorList) field.ErrorList {
 	return out
 }
 
-// shortened returns e, or a shorter one, and about how long its text is.
+// shortened returns e or a shorter copy, and the approximate size of its text.
 func shortened(e *field.Error) (short *field.Error, size int) {
 	out := *e
 	out.Field, out.Detail = Of(e.Field, Name), Of(e.Detail, Text)
@@ -117,7 +118,7 @@ func shortened(e *field.Error) (short *field.Error, size int) {
 	return &out, size
 }
 
-// shortValue cuts a value that is long as field.Error shows it.
+// shortValue shortens a value whose text in a field.Error is long.
 func shortValue(v any) (short any, size int, cut bool) {
 	switch v := v.(type) {
 	case nil, bool, int, int32, int64, float32, float64, field.OmitValueType:
@@ -142,10 +143,10 @@ func shortValue(v any) (short any, size int, cut bool) {
 	return v, len(text), false
 }
 
-// cutValue is a value of which field.Error shows the text as it is.
+// cutValue is a value whose text a field.Error shows unchanged.
 type cutValue string
 
-// MarshalJSON implements json.Marshaler. It fails, so that String is asked.
+// MarshalJSON implements json.Marshaler. It returns an error, so that field.Error uses String.
 func (cutValue) MarshalJSON() ([]byte, error) { return nil, errors.New("part of a value") }
 
 func (c cutValue) String() string { return string(c) }

@@ -38,7 +38,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// unwritable is a value that only says what it is.
+// unwritable is a value that has a text but no JSON.
 type unwritable string
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }

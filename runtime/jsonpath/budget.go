@@ -9,35 +9,35 @@ import (
 	"unicode/utf8"
 )
 
-// ErrSpent is the error of an evaluation that a Budget is too small for.
+// ErrSpent is returned by an evaluation that would take more steps than its Budget has.
 var ErrSpent = errors.New("the path comes across more values than there may be")
 
-// eachMay is how many steps an evaluation may take of the reserve.
+// eachMay limits the steps that one evaluation may take from the reserve.
 const eachMay = 100
 
-// Budget bounds what the evaluation of several paths costs together, and what is printed of what they find: a step is about one
-// value that an evaluation comes across or that is printed. A quarter of the steps is a reserve, of which each path and each text
-// may have a few, so that one that takes what it can leaves something to those that need little. The zero Budget is spent. One
-// goroutine at a time uses it.
+// Budget limits the total cost of evaluating several paths and of printing the values that they find. A step is about one value
+// that an evaluation visits or that is printed. A quarter of the steps is a reserve, from which each path and each text may take
+// a few steps, so that one expensive path leaves some steps to cheap ones. The zero Budget has no steps. A Budget must not be
+// used concurrently.
 type Budget struct{ left, reserve int }
 
-// NewBudget returns a Budget of steps.
+// NewBudget returns a Budget with the given number of steps.
 func NewBudget(steps int) *Budget { return &Budget{steps, steps / 4} }
 
-// Left is how many steps are left, those of the reserve included.
+// Left returns the number of steps that are left, including the reserve.
 func (b *Budget) Left() int { return b.left }
 
-// begin returns an evaluation with the steps that it may take.
+// begin returns a new evaluation, and the number of steps that it may take.
 func (b *Budget) begin() (e *evaluation, may int) {
 	may = max(b.left-b.reserve, min(b.left, eachMay), 0)
 	return &evaluation{left: may}, may
 }
 
-// end takes off what an evaluation has taken of the steps that it may take.
+// end subtracts the steps that an evaluation has taken. may is the number that it was allowed to take.
 func (b *Budget) end(e *evaluation, may int) { b.left -= may - max(e.left, 0) }
 
-// First returns the first value that p finds in root; found is false when there is none. It looks no further than it must. The
-// error is that of [Path.Find], or ErrSpent.
+// First returns the first value that p finds in root; found is false if there is none. It visits no more values than necessary.
+// The error is that of [Path.Find], or ErrSpent.
 func (b *Budget) First(p *Path, root any) (value any, found bool, err error) {
 	e, may := b.begin()
 	defer b.end(e, may)
@@ -60,8 +60,8 @@ func (b *Budget) First(p *Path, root any) (value any, found bool, err error) {
 	return value, found, nil
 }
 
-// Text is [Text] of a value, as far as it has at most so many bytes and the Budget is enough; whole is false if something was left
-// out at its end. What is left out is not looked at.
+// Text is the function [Text] with a limit of most bytes and of the steps in the Budget. whole is false if the end of the text
+// was left out. The values that were left out are not visited.
 func (b *Budget) Text(value any, most int) (text string, whole bool) {
 	switch value := value.(type) {
 	case nil:
@@ -84,7 +84,7 @@ func (b *Budget) Text(value any, most int) (text string, whole bool) {
 	return text[:end], end == len(text)
 }
 
-// within returns where text is to end that has too many bytes, so that no character is cut.
+// within returns the largest length, up to most, at which text can be cut without cutting a character.
 func within(text string, most int) int {
 	if len(text) <= most {
 		return len(text)
@@ -96,18 +96,18 @@ func within(text string, most int) int {
 	return most
 }
 
-// writing is JSON being written, as encoding/json writes it, up to a length.
+// writing writes JSON as encoding/json does, up to a maximum length.
 type writing struct {
 	e    *evaluation
 	text []byte
 	most int
-	cut  bool // something was left out: the rest is not written
+	cut  bool // the end was left out, and nothing more is written
 }
 
 func (w *writing) add(value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		if !w.may(1 + len(value)) { // which are sorted
+		if !w.may(1 + len(value)) { // the cost of sorting the names
 			return
 		}
 		open := byte('{')
@@ -136,26 +136,26 @@ func (w *writing) add(value any) {
 	}
 }
 
-// end writes the end of an object or a list, of which brackets are both.
+// end writes the end of an object or a list. brackets are both brackets.
 func (w *writing) end(open byte, brackets string) {
-	if open == brackets[0] { // it is empty
+	if open == brackets[0] { // the object or list is empty
 		w.text = append(w.text, open)
 	}
 	w.text = append(w.text, brackets[1])
 	w.may(0)
 }
 
-// scalar writes a value that has nothing below it.
+// scalar writes a value that contains no other values.
 func (w *writing) scalar(value any) {
 	if !w.may(1) {
 		return
 	}
 	text, long := value.(string)
 	if long = long && len(text) > w.most; long {
-		value = text[:within(text, w.most)] // escapes only make it longer
+		value = text[:within(text, w.most)] // escapes only make the text longer
 	}
 	written, err := json.Marshal(value)
-	if err != nil { // no value of JSON
+	if err != nil { // the value has no JSON
 		written = []byte("null")
 	}
 	w.text = append(w.text, written...)
@@ -163,7 +163,7 @@ func (w *writing) scalar(value any) {
 	w.may(0)
 }
 
-// may counts values, and reports whether the text may go on.
+// may counts values, and reports whether writing may continue.
 func (w *writing) may(values int) bool {
 	w.cut = w.cut || len(w.text) > w.most || !w.e.spend(values)
 	return !w.cut

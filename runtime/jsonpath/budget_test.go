@@ -21,7 +21,7 @@ func parsed(t testing.TB, path string) *jsonpath.Path {
 	return p
 }
 
-// First is the first of what Find finds, or its error.
+// First returns the first result of Find, or its error.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -75,7 +75,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// nested is an object with values below one another.
+// nested returns an object with the given depth of nesting.
 func nested(depth int) any {
 	v := any(int64(1))
 	for range depth {
@@ -84,7 +84,7 @@ func nested(depth int) any {
 	return v
 }
 
-// wide is a list of objects.
+// wide returns a list of n objects.
 func wide(n int) any {
 	list := make([]any, n)
 	for i := range list {
@@ -93,14 +93,14 @@ func wide(n int) any {
 	return list
 }
 
-// The steps of a path with one .. are proportional to the values below it, however deep or wide they are, and those of a path to one
-// value to its length.
+// The steps of a path with one .. are proportional to the number of values below it, for any depth and width. The steps of a path
+// to one value are proportional to its length.
 func TestStepsAreLinear(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {
 		path   string
 		object func(n int) any
-		each   int // steps for each of n; 0: as few for any n
+		each   int // steps for each of n; 0: independent of n
 	}{
 		{"..a", nested, 3}, {"..a", wide, 3}, {".spec..a", func(n int) any { return map[string]any{"spec": wide(n)} }, 3},
 		{"[*].a", wide, 3}, {"[?(@.b==-1)].b", wide, 6},
@@ -114,7 +114,7 @@ func TestStepsAreLinear(t *testing.T) {
 				t.Fatal(err)
 			}
 			most := of.each*n + 20
-			if of.path == "..b" { // all that is in the list is counted before the first of it is looked at
+			if of.path == "..b" { // all values in the list are counted before the first one is visited
 				most += n
 			}
 			if steps := 1<<20 - b.Left(); steps > most {
@@ -124,7 +124,7 @@ func TestStepsAreLinear(t *testing.T) {
 	}
 }
 
-// A Budget is for all paths together, and what the large ones leave is enough for small ones.
+// All paths share a Budget, and expensive paths leave enough steps for cheap ones.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	object := map[string]any{"spec": wide(10_000), "metadata": map[string]any{"name": "a"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
@@ -156,7 +156,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Budget.Text is Text, or as much of its beginning as there may be.
+// Budget.Text returns the result of Text, or its beginning up to the limit.
 func TestBudgetText(t *testing.T) {
 	t.Parallel()
 	object := decoded(t, sample)
@@ -191,7 +191,7 @@ func TestBudgetText(t *testing.T) {
 	}
 }
 
-// BenchmarkRow is 50 paths of an object of about 800 KB, by one Budget, and each by Find.
+// BenchmarkRow evaluates 50 paths in an object of about 800 KB, with one Budget, and also each path with Find.
 func BenchmarkRow(b *testing.B) {
 	list := make([]any, 20_000)
 	for i := range list {

@@ -11,8 +11,8 @@ var (
 	errKinds   = errors.New("values of these types cannot be compared")
 )
 
-// compare says whether a comparison holds. Only two strings, two bools, two whole numbers or two others can be compared, and
-// bools only with == and !=.
+// compare evaluates a comparison. Both operands must be strings, bools, whole numbers or other numbers; bools allow only == and
+// !=.
 func compare(operator string, a, b any) (bool, error) {
 	order, ordered, err := orderOf(a, b)
 	switch operator {
@@ -40,7 +40,8 @@ func compare(operator string, a, b any) (bool, error) {
 	}
 }
 
-// orderOf is negative, 0 or positive as a is less than, equal to or larger than b. false says that they have no order.
+// orderOf returns a negative number, 0 or a positive number if a is less than, equal to or larger than b. ordered is false if the
+// two values have no order.
 func orderOf(a, b any) (order int, ordered bool, err error) {
 	switch a := a.(type) {
 	case string:
@@ -67,7 +68,7 @@ func orderOf(a, b any) (order int, ordered bool, err error) {
 	return cmp.Compare(x, y), true, nil
 }
 
-// wholeOf returns a whole number: of JSON, of a path, or a byte of a string.
+// wholeOf returns a whole number, which is from JSON, from a path, or a byte of a string.
 func wholeOf(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// mostValues is how many values an evaluation may come across.
+// mostValues limits the values that an evaluation may visit.
 const mostValues = 1 << 18
 
 var (
@@ -15,13 +15,13 @@ var (
 	errLoop    = errors.New("range and end are not supported")
 )
 
-// evaluation is one run of a path.
+// evaluation is one evaluation of a path.
 type evaluation struct {
-	left  int   // of mostValues
-	fatal error // what makes the whole fail, also where an error is taken for an answer
+	left  int   // the number of values that may still be visited
+	fatal error // an error that ends the evaluation, even where other errors count as a result of a filter
 }
 
-// spend counts values, and reports whether there may be as many.
+// spend counts n values, and reports whether so many may be visited.
 func (e *evaluation) spend(n int) bool {
 	if e.left -= n; e.left < 0 {
 		e.fatal = errTooMany
@@ -29,12 +29,13 @@ func (e *evaluation) spend(n int) bool {
 	return e.fatal == nil
 }
 
-// step leads from values to others. With an error it returns what a filter that asks for existence takes for found.
+// step maps values to the values that it finds in them. On an error it also returns the values that a filter which tests for
+// existence counts as found.
 type step interface {
 	eval(e *evaluation, in []any) ([]any, error)
 }
 
-// steps are taken one after the other.
+// steps are evaluated one after the other.
 type steps []step
 
 func (s steps) eval(e *evaluation, in []any) ([]any, error) {
@@ -50,7 +51,8 @@ func (s steps) eval(e *evaluation, in []any) ([]any, error) {
 	return in, nil
 }
 
-// direct reports whether steps cannot fail, and look at one value at a time: then first is what they find first.
+// direct reports whether steps cannot fail and treat each value on its own. Then the first value that they find is what first
+// returns.
 func (s steps) direct() bool {
 	for _, next := range s {
 		switch next.(type) {
@@ -62,7 +64,7 @@ func (s steps) direct() bool {
 	return true
 }
 
-// first returns the first value that direct steps lead to from v.
+// first returns the first value that direct steps find in v.
 func (e *evaluation) first(s steps, v any) (found any, ok bool) {
 	for i, next := range s {
 		if !e.spend(1) {
@@ -91,7 +93,7 @@ func (e *evaluation) first(s steps, v any) (found any, ok bool) {
 	return v, true
 }
 
-// firstBelow returns the first value that direct steps lead to from what descent finds in v.
+// firstBelow returns the first value that direct steps find in the values that descent finds in v.
 func (e *evaluation) firstBelow(s steps, v any) (found any, ok bool) {
 	if size(v) == 0 {
 		return nil, false
@@ -125,7 +127,7 @@ func (m member) eval(_ *evaluation, in []any) ([]any, error) {
 	return out, nil
 }
 
-// all is .* and goes to what is directly below.
+// all is .* and finds the values directly below.
 type all struct{}
 
 func (all) eval(e *evaluation, in []any) ([]any, error) {
@@ -160,7 +162,7 @@ func below(v any) []any {
 	return nil
 }
 
-// size is how many values are directly below.
+// size returns the number of values directly below v.
 func size(v any) int {
 	switch v := v.(type) {
 	case map[string]any:
@@ -173,7 +175,7 @@ func size(v any) int {
 	return 0
 }
 
-// descent is .. and goes to the values themselves and all below that have something below them.
+// descent is .. and finds the values themselves and all values below them that contain other values.
 type descent struct{}
 
 func (descent) eval(e *evaluation, in []any) ([]any, error) {
@@ -188,7 +190,7 @@ func descend(e *evaluation, in []any, out *[]any) {
 			continue
 		}
 		*out = append(*out, v)
-		if _, ok := v.(string); ok { // nothing is below a byte
+		if _, ok := v.(string); ok { // bytes contain no values
 			continue
 		}
 		if !e.spend(size(v)) {
@@ -201,10 +203,10 @@ func descend(e *evaluation, in []any, out *[]any) {
 // index is [1] or [0:4:2].
 type index struct {
 	start, end, step number
-	single           bool // there is no end: it is the one behind start
+	single           bool // there is no end: only the element at start is selected
 }
 
-// number is one that may be left out.
+// number is an optional number.
 type number struct {
 	value int
 	given bool
@@ -224,7 +226,7 @@ func (x index) eval(e *evaluation, in []any) ([]any, error) {
 		switch {
 		case err != nil:
 			return in, err
-		case start == end: // and of the lists behind this one there is nothing either
+		case start == end: // the lists after this one yield nothing either
 			return out, nil
 		case x.step.given && x.step.value <= 0:
 			return in, errors.New("the step must be larger than 0")
@@ -243,7 +245,7 @@ func (x index) eval(e *evaluation, in []any) ([]any, error) {
 	return out, nil
 }
 
-// bounds returns what is meant in a list of that length. A negative number counts from the end.
+// bounds returns the start and end in a list of the given length. A negative number counts from the end.
 func (x index) bounds(length int) (start, end int, err error) {
 	start, end = x.start.value, length
 	if start < 0 {
@@ -281,12 +283,12 @@ func (u union) eval(e *evaluation, in []any) ([]any, error) {
 	return out, nil
 }
 
-// text is one in quotes, which is there once whatever there was before.
+// text is a quoted text. It yields one value, whatever the number of input values.
 type text string
 
 func (t text) eval(*evaluation, []any) ([]any, error) { return []any{string(t)}, nil }
 
-// constant is a number or a bool where a step could be.
+// constant is a number or a bool in place of a step.
 type constant struct{ value any }
 
 func (c constant) eval(_ *evaluation, in []any) ([]any, error) {
@@ -297,7 +299,7 @@ func (c constant) eval(_ *evaluation, in []any) ([]any, error) {
 	return out, nil
 }
 
-// word is an identifier, of which none means anything here.
+// word is an identifier. None has a meaning here.
 type word string
 
 func (w word) eval(e *evaluation, in []any) ([]any, error) {
@@ -342,7 +344,7 @@ func (f filter) eval(e *evaluation, in []any) ([]any, error) {
 	return out, nil
 }
 
-// passes says that an element is to be found. fault says that the error is one of a side, not of the comparison.
+// passes reports whether the filter selects an element. fault means that the error comes from one side, not from the comparison.
 func (f filter) passes(e *evaluation, element any) (ok, fault bool, err error) {
 	here := []any{element}
 	left, err := f.left.eval(e, here)

@@ -8,15 +8,15 @@ import (
 
 // Path is a compiled path. It is immutable and may be used concurrently. The zero Path finds nothing.
 type Path struct {
-	actions []steps // the first is the path, others are what its text has behind a closing brace
+	actions []steps // the first is the path; further ones come from text after a closing brace
 }
 
-// Find returns what the path leads to in root, in order: nothing where something on the way is absent or null, or is no object
-// although a member of it is wanted. It is an error if something is no list although an element of it is wanted, if an element
-// is not there, or if values cannot be compared.
+// Find returns the values that the path leads to in root, in order. A value on the way that is absent or null, or that is not an
+// object where a member is selected, yields nothing. Find returns an error if a value is not a list where an element is selected,
+// if an element does not exist, or if values cannot be compared.
 func (p *Path) Find(root any) ([]any, error) { return p.find(&evaluation{left: mostValues}, root) }
 
-// find is Find as an evaluation.
+// find is Find with a given evaluation.
 func (p *Path) find(e *evaluation, root any) ([]any, error) {
 	var first []any
 	for i, action := range p.actions {
@@ -31,8 +31,7 @@ func (p *Path) find(e *evaluation, root any) ([]any, error) {
 	return first, nil
 }
 
-// Text is a value that was found as kubectl prints it: a string as it is, an object or a list as JSON, and null, of which one
-// may think otherwise, as "<no value>".
+// Text returns a value as kubectl prints it: a string unchanged, an object or a list as JSON, and null as "<no value>".
 func Text(value any) (string, error) {
 	switch value := value.(type) {
 	case nil:

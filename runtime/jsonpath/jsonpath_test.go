@@ -11,7 +11,7 @@ import (
 	apijson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// What client-go finds is compared in the module server/servertest/clienttest, by a large corpus and a fuzz test.
+// The module server/servertest/clienttest compares the results with those of client-go, by a large corpus and a fuzz test.
 
 const sample = `{"kind": "Widget", "metadata": {"name": "a", "labels": {"app.kubernetes.io/name": "x"}},
 	"spec": {"size": 3, "ratio": 0.5, "none": null, "text": "ab", "list": [1, 2, 3, 4], "object": {"b": 2, "a": 1},
@@ -77,7 +77,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A path that comes across more values than anybody wants ends with an error, soon.
+// A path that visits too many values soon ends with an error.
 func TestFindIsBounded(t *testing.T) {
 	t.Parallel()
 	deep := any("x")
@@ -93,7 +93,7 @@ func TestFindIsBounded(t *testing.T) {
 		"..a..a..b":                         deep,
 		".*[?(@..a..a)]":                    map[string]any{"list": []any{deep, deep}},
 		"[*,*,*,*,*,*,*,*,*].x":             any(wide),
-		"[*,*,*,*,*,*,*,*,*]":               any(wide), // also what the last step finds, which is too much to hold a thousand times
+		"[*,*,*,*,*,*,*,*,*]":               any(wide), // the results of the last step count too
 		".list['a','a'][*]":                 map[string]any{"list": map[string]any{"a": wide}},
 		".list" + strings.Repeat("}{..", 9): map[string]any{"list": wide},
 		"['a'" + strings.Repeat(",'a'", 8) + "][?(@.x)]": map[string]any{"a": wide},
@@ -128,7 +128,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// One compiled path serves many at once, and changes nothing.
+// A compiled path can be used concurrently, and changes nothing.
 func TestFindConcurrently(t *testing.T) {
 	t.Parallel()
 	p, err := jsonpath.Parse(".spec.parts[?(@.size==2)]..name")

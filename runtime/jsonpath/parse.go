@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Parse compiles a path, which is written without braces. The errors are for people, and name what is wrong.
+// Parse compiles a path, which is written without braces. Errors name the mistake, in words for users.
 func Parse(path string) (*Path, error) {
 	actions, err := parse(path)
 	if err != nil {
@@ -18,7 +18,7 @@ func Parse(path string) (*Path, error) {
 	return &Path{actions}, nil
 }
 
-// parse returns the steps of a path, and behind them those of what text is behind braces: "a}{b" is two actions.
+// parse returns the steps of a path, and after them the steps of any text after braces: "a}{b" is two actions.
 func parse(path string) ([]steps, error) {
 	p := &parser{rest: path + "}"}
 	var actions []steps
@@ -36,7 +36,7 @@ func parse(path string) ([]steps, error) {
 	}
 }
 
-// parseFirst is parse for a part of a path, of which only the first action counts.
+// parseFirst is parse for a part of a path of which only the first action is used.
 func parseFirst(path string) (steps, error) {
 	actions, err := parse(path)
 	if err != nil {
@@ -45,10 +45,10 @@ func parseFirst(path string) (steps, error) {
 	return actions[0], nil
 }
 
-// parser is what is left of a path, its closing brace included.
+// parser holds the rest of a path, including its closing brace.
 type parser struct {
 	rest  string
-	steps steps // of the action under way
+	steps steps // of the current action
 }
 
 func (p *parser) add(s ...step) { p.steps = append(p.steps, s...) }
@@ -100,7 +100,7 @@ func (p *parser) next() error {
 	return nil
 }
 
-// take takes characters as long as they are wanted.
+// take consumes characters as long as wanted returns true.
 func (p *parser) take(wanted func(r rune) bool) string {
 	end := strings.IndexFunc(p.rest, func(r rune) bool { return !wanted(r) })
 	if end < 0 {
@@ -162,7 +162,7 @@ func (p *parser) number() error {
 	return nil
 }
 
-// quoted parses a text in quotes. A backslash escapes, as in Go.
+// quoted parses a quoted text. A backslash escapes, as in Go.
 func (p *parser) quoted(quote byte) error {
 	end := 1
 	for ; ; end++ {
@@ -191,7 +191,7 @@ func (p *parser) quoted(quote byte) error {
 	return nil
 }
 
-// brackets parses what is between [ and ], which is no filter.
+// brackets parses the text between [ and ], which is not a filter.
 func (p *parser) brackets() error {
 	end := strings.IndexAny(p.rest, "]\n")
 	if end < 0 || p.rest[end] == '\n' {
@@ -249,7 +249,7 @@ func parseIndex(text string) (index, error) {
 	return x, nil
 }
 
-// filter parses what is behind [?( .
+// filter parses the text after [?( .
 func (p *parser) filter(inner string) error {
 	end := filterEnd(inner)
 	if end < 0 {
@@ -271,7 +271,7 @@ func (p *parser) filter(inner string) error {
 	return err
 }
 
-// filterEnd returns where the closing parenthesis is, -1 for none. One in the first quoted text is none.
+// filterEnd returns the offset of the closing parenthesis, or -1. A parenthesis in the first quoted text does not count.
 func filterEnd(inner string) int {
 	var quote byte // of the first quoted text
 	closed := false
@@ -294,7 +294,7 @@ func filterEnd(inner string) int {
 	return -1
 }
 
-// splitFilter splits a comparison. A filter that is none has the operator "".
+// splitFilter splits a comparison. A filter without a comparison has the operator "".
 func splitFilter(text string) (left, operator, right string) {
 	const operators = "!<>="
 	start := strings.IndexAny(text, operators)
@@ -302,7 +302,7 @@ func splitFilter(text string) (left, operator, right string) {
 		return text, "", ""
 	}
 	end := start + len(text[start:]) - len(strings.TrimLeft(text[start:], operators))
-	if end == len(text) { // an operator needs something behind it
+	if end == len(text) { // an operator must be followed by text
 		end--
 	}
 	if end == start {
@@ -311,7 +311,7 @@ func splitFilter(text string) (left, operator, right string) {
 	return text[:start], text[start:end], text[end:]
 }
 
-// isTerminator tells the characters that end a name.
+// isTerminator reports whether r ends a name.
 func isTerminator(r rune) bool {
 	return isEndOfLine(r) || strings.ContainsRune(" \t.,[]$@{}", r)
 }

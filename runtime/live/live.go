@@ -1,5 +1,5 @@
-// Package live holds named values that are replaced while others use them: the members of authn.Live, authz.Live and
-// admission.Live.
+// Package live holds named values that can be replaced while other goroutines use them, such as the members of authn.Live,
+// authz.Live and admission.Live.
 //
 //	var plugins live.Members[Plugin]
 //	plugins.Set("quota", quota, nil)
@@ -12,21 +12,22 @@ import (
 	"sync/atomic"
 )
 
-// Members are named values in an order. The zero Members is empty. All methods may be called concurrently; Members must
-// not be copied.
+// Members is an ordered list of named values. The zero Members is empty. All methods may be called concurrently. Members must not
+// be copied.
 type Members[T any] struct {
-	mu  sync.Mutex // held by writers, who replace now
+	mu  sync.Mutex // held by methods that replace now
 	now atomic.Pointer[[]Member[T]]
 }
 
-// Member is one of Members.
+// Member is a named value in Members.
 type Member[T any] struct {
-	Name  string
-	Value T
+	Name  string // the name of the member
+	Value T      // the value of the member
 }
 
-// Set adds a member, or replaces the value of the one of that name, which keeps its place. A new one goes where compare,
-// which compares names as cmp.Compare does, puts it: behind those that are less or equal. Without compare it is the last.
+// Set adds a member, or replaces the value of the member with that name, which keeps its place. compare compares names as
+// cmp.Compare does; a new member is placed after all members that are less or equal. If compare is nil, a new member becomes the
+// last.
 func (m *Members[T]) Set(name string, value T, compare func(a, b string) int) {
 	m.change(func(now []Member[T]) []Member[T] {
 		at := len(now)
@@ -43,7 +44,7 @@ func (m *Members[T]) Set(name string, value T, compare func(a, b string) int) {
 	})
 }
 
-// Remove takes a member away, and reports whether there was one of that name.
+// Remove removes a member, and reports whether there was one with that name.
 func (m *Members[T]) Remove(name string) (removed bool) {
 	m.change(func(now []Member[T]) []Member[T] {
 		left := slices.DeleteFunc(now, func(one Member[T]) bool { return one.Name == name })
@@ -53,7 +54,7 @@ func (m *Members[T]) Remove(name string) (removed bool) {
 	return removed
 }
 
-// change publishes what f makes of a copy of the members.
+// change calls f with a copy of the members, and publishes the result.
 func (m *Members[T]) change(f func([]Member[T]) []Member[T]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,8 +62,8 @@ func (m *Members[T]) change(f func([]Member[T]) []Member[T]) {
 	m.now.Store(&now)
 }
 
-// Now returns the members as they are now, in their order. The slice never changes, and the pointer is another after each
-// change, and the same between two.
+// Now returns the present members, in order. The slice is never changed. The pointer stays the same until the next change and
+// differs after it.
 func (m *Members[T]) Now() *[]Member[T] {
 	for {
 		if now := m.now.Load(); now != nil {
@@ -72,7 +73,7 @@ func (m *Members[T]) Now() *[]Member[T] {
 	}
 }
 
-// Names lists the members, in their order.
+// Names returns the names of the members, in order.
 func (m *Members[T]) Names() []string {
 	var out []string
 	for _, one := range *m.Now() {

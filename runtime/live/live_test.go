@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/live"
 )
 
-// show is the members and their values.
+// show returns the names and values of the members.
 func show(m *live.Members[int]) string {
 	var out []string
 	for _, one := range *m.Now() {

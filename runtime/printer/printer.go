@@ -1,27 +1,25 @@
-// Package printer reads columns of tables from struct tags of Go types:
+// Package printer makes table columns from the struct tags of Go types:
 //
 //	type WidgetSpec struct {
 //		Size  int32  `json:"size" print:"Size"`
 //		Color string `json:"color,omitempty" print:"Color,wide"`
 //	}
 //
-// A tag is the name of the column; ",wide" behind it leaves the column to wide tables (kubectl get -o wide, a priority of
-// 1). Fields of nested structs have tags too. Columns come in the order of the fields.
+// The tag is the name of the column. ",wide" after the name means that the column is only in wide tables (kubectl get -o wide, a
+// priority of 1). Fields of nested structs may have tags too. Columns are in the order of the fields.
 //
-// The type of a column follows from that of the field, see
+// The type of the field determines the type of the column, see
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#additional-printer-columns:
 //
 //	integer   whole numbers
 //	number    floating-point numbers
 //	boolean   bools
-//	date      metav1.Time, metav1.MicroTime, time.Time: shown as how long ago that was, such as "3d4h"
-//	string    strings, lists of the above (joined by commas), and what has a text form of its own: metav1.Duration,
-//	          resource.Quantity, intstr.IntOrString, anything that is an encoding.TextMarshaler or a fmt.Stringer
+//	date      metav1.Time, metav1.MicroTime, time.Time: shown as the time since then, such as "3d4h"
+//	string    strings, lists of the above (joined by commas), and types with their own text form: metav1.Duration,
+//	          resource.Quantity, intstr.IntOrString, and types that implement encoding.TextMarshaler or fmt.Stringer
 //
-// A pointer is what it leads to. What is absent (a nil pointer, a zero time) is an empty cell, and
-// left out of a list.
-//
-// Of is pure reflection and keeps nothing; a [Table] is immutable and may be used concurrently.
+// The column of a pointer shows the value that it points to. An absent value (a nil pointer, a zero time) is an empty cell, and
+// is left out of a list.
 package printer
 
 import (
@@ -40,16 +38,16 @@ import (
 // Tag is the key of the struct tag.
 const Tag = "print"
 
-const misspeltTag = "Print" // is refused, so that no column is missed
+const misspeltTag = "Print" // an error, so that a column with this tag is not silently missing
 
-// Column is a column of a table.
+// Column describes a column of a table.
 type Column struct {
-	Name     string
+	Name     string // the name in the tag
 	Type     string // "string", "integer", "number", "boolean" or "date"
-	Priority int32  // 1 for wide tables only, else 0
-	// Path is where the field is in JSON, such as "spec.size".
+	Priority int32  // 1 for columns of wide tables only, otherwise 0
+	// Path is the path of the field in JSON, such as "spec.size".
 	Path string
-	// Declaring is the struct that the field belongs to, and Field its Go name.
+	// Declaring is the struct that has the field, and Field is the Go name of the field.
 	Declaring reflect.Type
 	Field     string
 
@@ -57,17 +55,18 @@ type Column struct {
 	cell func(v reflect.Value, now time.Time) any
 }
 
-// step leads from a struct to one of its fields.
+// step is the index that leads from a struct to one of its fields.
 type step []int
 
-// Table is the columns of a Go type. The zero Table has none.
+// Table holds the columns of a Go type. The zero Table has none. A Table is immutable and may be used concurrently.
 type Table struct {
 	object  reflect.Type
 	columns []Column
 }
 
-// Of returns the columns of a struct type, none when it has no tags. It refuses tags without a name, with unknown options,
-// with a name that another column has, or at a field that no cell can show; the error names the field.
+// Of returns the Table of a struct type, which has no columns if the type has no tags. It returns an error for a tag without a
+// name, with unknown options, or with the name of another column, and for a tag at a field that a cell cannot show. The error
+// names the field. Of uses reflection and caches nothing.
 func Of(t reflect.Type) (Table, error) {
 	tags := jsonfield.Seeker{Match: func(f reflect.StructField) bool {
 		_, tagged := f.Tag.Lookup(Tag)
@@ -88,8 +87,8 @@ func Of(t reflect.Type) (Table, error) {
 // Columns returns the columns. The slice is shared and must not be changed.
 func (t Table) Columns() []Column { return t.columns }
 
-// Cells appends the cells of an object, one for each column, to dst: strings, int64, uint64, float64, bools, or nil for
-// what is absent. object is a non-nil pointer to the type that Of was given; now is what dates are compared with.
+// Cells appends the cells of an object to dst, one for each column: a string, int64, uint64, float64 or bool, or nil for an
+// absent value. object must be a non-nil pointer to the type of the Table. now is the time that dates are compared with.
 func (t Table) Cells(dst []any, object any, now time.Time) ([]any, error) {
 	v := reflect.ValueOf(object)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Type().Elem() != t.object {
@@ -105,7 +104,7 @@ func (t Table) Cells(dst []any, object any, now time.Time) ([]any, error) {
 	return dst, nil
 }
 
-// find returns the field, behind all pointers; false when one of them is nil.
+// find returns the field of v without pointers. It returns false if a pointer is nil.
 func (c Column) find(v reflect.Value) (reflect.Value, bool) {
 	for _, s := range c.at {
 		for _, i := range s {
@@ -133,8 +132,8 @@ func follow(v reflect.Value) (reflect.Value, bool) {
 type walker struct {
 	object  reflect.Type
 	columns []Column
-	names   map[string]string // of columns, in lower case, to their paths
-	err     error             // the first mistake
+	names   map[string]string // path of each column by its name in lower case
+	err     error             // the first error
 }
 
 func (w *walker) visit(t reflect.Type, path string, at []step, within []reflect.Type) {
@@ -166,8 +165,8 @@ func (w *walker) visit(t reflect.Type, path string, at []step, within []reflect.
 	}
 }
 
-// opaque reports whether the fields of a struct are not to be looked at: it is one of apimachinery's, or its JSON is not
-// that of its fields. A String method says nothing about JSON.
+// opaque reports whether the fields of a struct must be skipped: it is a type of apimachinery, or its JSON does not consist of
+// its fields. A String method does not affect the JSON.
 func opaque(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[time.Time](),
@@ -182,7 +181,7 @@ func opaque(t reflect.Type) bool {
 	return false
 }
 
-// recursive refuses tags in a struct that contains itself: there would be no end of columns.
+// recursive records an error for tags in a struct that contains itself, because it would have infinitely many columns.
 func (w *walker) recursive(t reflect.Type, path string) {
 	for i := range t.NumField() {
 		if tag, ok := t.Field(i).Tag.Lookup(Tag); ok {
@@ -233,13 +232,13 @@ func (w *walker) add(f jsonfield.Field, path, tag string, inner reflect.Type, at
 	w.columns = append(w.columns, c)
 }
 
-// shown is how values of a type are shown.
+// shown describes how values of a type are shown.
 type shown struct {
 	kind string
 	cell func(v reflect.Value, now time.Time) any
 }
 
-// cellOf says how values of a type are shown that is no pointer and no list; nil when they are not.
+// cellOf returns how values of a type other than a pointer or a list are shown, or nil if they cannot be shown.
 func cellOf(t reflect.Type) *shown {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -279,7 +278,7 @@ func cellOf(t reflect.Type) *shown {
 	return nil
 }
 
-// addressed returns a pointer to a copy of v, which need not be addressable.
+// addressed returns a pointer to a copy of v. v need not be addressable.
 func addressed(v reflect.Value) any {
 	p := reflect.New(v.Type())
 	p.Elem().Set(v)

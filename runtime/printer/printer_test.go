@@ -112,7 +112,7 @@ type Dock struct {
 	Spec DockSpec `json:"spec"`
 }
 
-// The String method of a spec, as generated code has, is no reason to pass over its fields.
+// A spec with a String method, as generated code has, still has columns for its fields.
 func TestSpecWithAStringMethod(t *testing.T) {
 	table, err := printer.Of(reflect.TypeFor[Dock]())
 	if err != nil {

@@ -1,17 +1,17 @@
-// Package regexsize tells how large regular expressions become, before anybody makes them. They are those of package regexp, RE2 by
-// https://github.com/google/re2/wiki/Syntax, of which few characters are enough for megabytes: x{1000} is a thousand
-// instructions, and a schema has room for tens of thousands of these. kube-apiserver makes them all.
+// Package regexsize estimates the compiled size of regular expressions before they are compiled. The expressions are those of
+// package regexp (RE2, https://github.com/google/re2/wiki/Syntax). A few characters are enough for megabytes: x{1000} becomes a
+// thousand instructions, and a schema may contain tens of thousands of such expressions. kube-apiserver has no limit for them.
 package regexsize
 
 import (
 	"regexp/syntax"
 )
 
-// BytesPerInstruction is about how much memory an instruction takes when an expression is compiled.
+// BytesPerInstruction is the approximate memory in bytes that a compiled instruction takes.
 const BytesPerInstruction = 40
 
-// Of is how many instructions a regular expression becomes, about: of some forty bytes each, and a third of a microsecond
-// to make. It is zero if the expression is none.
+// Of returns the approximate number of instructions of a compiled regular expression. Each takes about forty bytes, and a third
+// of a microsecond to compile. Of returns 0 if pattern is not a regular expression.
 func Of(pattern string) int {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -20,7 +20,7 @@ func Of(pattern string) int {
 	return instructions(re) + classes(re)
 }
 
-// instructions are those of an expression without its classes of characters.
+// instructions returns the instructions of an expression without its character classes.
 func instructions(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -41,7 +41,7 @@ func instructions(re *syntax.Regexp) int {
 	return n + 2
 }
 
-// classes are what classes of characters are as large as. Repetitions share them.
+// classes returns the size of the character classes, in instructions. The copies of a repetition share their classes.
 func classes(re *syntax.Regexp) int {
 	const runesPerInstruction = 10
 	n := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 
-// TestOf holds the size against what expressions become: not much less, and not many times as much.
+// TestOf compares the estimate with the size of compiled expressions: it is not much less, and not many times as much.
 func TestOf(t *testing.T) {
 	for _, pattern := range []string{
 		"", "a", "x{1000}", "(x?){1000}y", "(ab|c[d-f]){0,253}", `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`,

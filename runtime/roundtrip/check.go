@@ -23,10 +23,10 @@ type checker struct {
 	kinds  []*runtime.Kind
 }
 
-// problem is what is wrong with an object.
+// problem describes the failed check of an object.
 type problem struct {
 	gvk  schema.GroupVersionKind
-	what string // the same for the same problem of another object
+	what string // the same text for the same problem in another object
 	how  string // a difference, or an error
 }
 
@@ -48,12 +48,12 @@ func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
 	if err != nil {
 		return &problem{gvk, "it cannot be encoded as JSON", err.Error()}
 	}
-	made := k.New() // independent of obj
+	made := k.New() // shares nothing with obj
 	if _, err = codec.Unmarshal(d.Bytes(), made, codec.Ignore); err != nil {
 		return &problem{gvk, "its JSON cannot be decoded", fmt.Sprintf("%v\n%s", err, d.Bytes())}
 	}
 	made.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	metadata(made).SetResourceVersion(metadata(obj).GetResourceVersion()) // which no document has
+	metadata(made).SetResourceVersion(metadata(obj).GetResourceVersion()) // documents have no resourceVersion
 	if d := c.diff(gvk, schema.GroupVersionKind{}, obj, made); d != "" {
 		return &problem{gvk, "decoded from its JSON it is another object (-object +decoded)", d}
 	}
@@ -95,7 +95,7 @@ func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
 	return nil
 }
 
-// bothWays checks the conversion of obj to another version and back, and that of parts of it.
+// bothWays checks the conversion to another version and back, of obj and of parts of it.
 func (c *checker) bothWays(k, through *runtime.Kind, obj runtime.Object) *problem {
 	if p := c.trip(k, through, obj); p != nil {
 		return p
@@ -104,10 +104,10 @@ func (c *checker) bothWays(k, through *runtime.Kind, obj runtime.Object) *proble
 }
 
 func metadata(obj runtime.Object) metav1.Object {
-	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta() // which every registered kind has
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta() // every registered kind has metadata
 }
 
-// trip converts obj, of the kind k, to another version and back. One of them is the hub.
+// trip converts obj of the kind k to another version and back. One of the two versions is the hub.
 func (c *checker) trip(k, through *runtime.Kind, obj runtime.Object) *problem {
 	name, other := version(k.GVK, through.GVK), version(through.GVK, k.GVK)
 	way := fmt.Sprintf("%s -> %s", name, other)
@@ -131,7 +131,7 @@ func (c *checker) trip(k, through *runtime.Kind, obj runtime.Object) *problem {
 	return nil
 }
 
-// convert makes one conversion, twice, and checks that it leaves alone what it is given and what it has made before.
+// convert converts obj twice, and checks that the conversion changes neither its input nor its earlier results.
 func (c *checker) convert(from, to *runtime.Kind, obj runtime.Object, way string) (runtime.Object, *problem) {
 	gv := to.GVK.GroupVersion()
 	was := obj.DeepCopyObject()
@@ -157,7 +157,7 @@ func (c *checker) convert(from, to *runtime.Kind, obj runtime.Object, way string
 	return one, nil
 }
 
-// sameFields compares what field selectors see of an object in two versions.
+// sameFields compares the values of selectable fields of an object in two versions.
 func (c *checker) sameFields(k, through *runtime.Kind, obj, there runtime.Object, way string) *problem {
 	spoke, hub, ofSpoke, ofHub := k, through, obj, there
 	if gvk, _ := c.scheme.Hub(k.GVK.GroupKind()); gvk == k.GVK {
@@ -187,13 +187,13 @@ func (c *checker) sameFields(k, through *runtime.Kind, obj, there runtime.Object
 	return nil
 }
 
-// exact compares objects by all that is in them.
+// exact returns options that compare all parts of objects.
 func exact() []cmp.Option {
 	return []cmp.Option{cmpopts.EquateEmpty(), cmp.Exporter(func(reflect.Type) bool { return true })}
 }
 
-// diff is the difference of two objects of a kind, one of which may have gone through another version, but for what is
-// tolerated.
+// diff returns the difference of two objects of a kind, without tolerated differences. One of the objects may have been converted
+// to another version and back.
 func (c *checker) diff(gvk, through schema.GroupVersionKind, a, b runtime.Object) string {
 	return cmp.Diff(a, b, append(exact(), cmp.FilterPath(func(p cmp.Path) bool {
 		return len(c.opts.Tolerate) > 0 && c.tolerated(gvk, through, jsonPath(p))
@@ -209,7 +209,7 @@ func (c *checker) tolerated(gvk, through schema.GroupVersionKind, path string) b
 	return false
 }
 
-// jsonPath is a path as a dotted path of JSON names.
+// jsonPath returns a path as a dotted path of JSON names.
 func jsonPath(p cmp.Path) string {
 	var names []string
 	for i, step := range p {
@@ -226,7 +226,7 @@ func jsonPath(p cmp.Path) string {
 	return strings.Join(names, ".")
 }
 
-// jsonName is what JSON calls a field; "" is nothing, since its fields are those of the struct around it.
+// jsonName returns the JSON name of a field, or "" if the fields of an embedded struct stand in its place.
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" && !f.Anonymous {
@@ -253,7 +253,7 @@ func hasPath(t reflect.Type, path []string) bool {
 	})
 }
 
-// newChecker checks the options.
+// newChecker returns a checker, or an error if the options are not valid.
 func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 	if s == nil {
 		return nil, errors.New("a scheme is required")
@@ -268,14 +268,14 @@ func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 		if len(versions) == 0 {
 			return nil, fmt.Errorf("the kind %s is not in the scheme", gk)
 		}
-		if versions[0].Untyped() { // and so are the others
+		if versions[0].Untyped() { // then all versions are untyped
 			if o.Kinds != nil {
 				return nil, fmt.Errorf("the kind %s has no Go type: its versions differ in nothing that could be lost; leave it out", gk)
 			}
 			continue
 		}
 		for _, k := range versions {
-			if slices.Contains(c.kinds, k) { // of another group, which shares the hub
+			if slices.Contains(c.kinds, k) { // added before, for another group with the same hub
 				continue
 			}
 			if !s.Converts(k.GVK) {

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// random makes the object of a kind that belongs to a seed.
+// random returns the object of a kind for a seed.
 func (c *checker) random(k *runtime.Kind, seed int64) (runtime.Object, error) {
 	return c.fill(k, randfill.New().RandSource(rand.NewSource(seed)))
 }
 
-// fuzzed makes the object of a kind that belongs to what a fuzzer has made.
+// fuzzed returns the object of a kind for data from a fuzzer.
 func (c *checker) fuzzed(k *runtime.Kind, data []byte) (runtime.Object, error) {
 	return c.fill(k, randfill.NewFromGoFuzz(data))
 }
@@ -39,7 +39,7 @@ func (c *checker) fill(k *runtime.Kind, f *randfill.Filler) (obj runtime.Object,
 	return obj, nil
 }
 
-// fillFuncs make the values of types whose values JSON does not keep whatever they are.
+// fillFuncs returns the fill functions of types for which JSON does not preserve every value.
 func fillFuncs() []any {
 	return []any{
 		func(*metav1.TypeMeta, randfill.Continue) {},
@@ -83,7 +83,7 @@ func fillFuncs() []any {
 	}
 }
 
-// dropNulls makes nil the pointers to a zero time: both are null in JSON, and nil is what that is read as.
+// dropNulls sets pointers to a zero time to nil: both are null in JSON, which is decoded as nil.
 func dropNulls(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -121,8 +121,8 @@ func dropNulls(v reflect.Value) {
 	}
 }
 
-// freeJSON is an object with anything in it.
+// freeJSON returns a JSON object with arbitrary content.
 func freeJSON(c randfill.Continue) []byte {
-	text, _ := json.Marshal(map[string]any{c.String(4): c.String(4), "n": c.Int31(), "list": []any{c.Bool(), nil}}) // always has a JSON form
+	text, _ := json.Marshal(map[string]any{c.String(4): c.String(4), "n": c.Int31(), "list": []any{c.Bool(), nil}}) // cannot fail
 	return text
 }

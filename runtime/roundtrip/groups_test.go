@@ -28,7 +28,7 @@ var (
 	riverBoat = schema.GroupVersionKind{Group: "river.example.com", Version: "v1", Kind: "Boat"}
 )
 
-// boats is a scheme whose conversion from the hub has a depth of its own.
+// boats returns a scheme whose conversion from the hub adds the given number of oars.
 func boats(t *testing.T, oars int32) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -56,7 +56,7 @@ func depthIsLost(through string) []roundtrip.Tolerance {
 	return []roundtrip.Tolerance{{Kind: boat, Through: through, Path: "spec.depth", Reason: "a river has none"}}
 }
 
-// Each version is checked once, under a name of its own, though both groups name all.
+// Each version is checked once, under its own name, though both groups have all versions.
 func TestAKindOfTwoGroups(t *testing.T) {
 	made := 0
 	count := func(b *Boat, c randfill.Continue) { made++; c.FillNoCustom(b) }

@@ -26,15 +26,15 @@ func (o Options) seed() (int64, error) {
 	return seed, nil
 }
 
-// title is the name of a subtest.
+// title returns the name of a subtest.
 func title(gvk schema.GroupVersionKind) string { return gvk.GroupKind().String() + "/" + gvk.Version }
 
-// isThrough reports whether a Tolerance names a version.
+// isThrough reports whether a Tolerance's Through names the version of gvk.
 func isThrough(gvk schema.GroupVersionKind, through string) bool {
 	return through == gvk.Version || through == gvk.GroupVersion().String()
 }
 
-// version is what a version is called next to another of its kind.
+// version returns the text for a version of gvk next to another version of its kind.
 func version(gvk, other schema.GroupVersionKind) string {
 	if gvk.Group == other.Group {
 		return gvk.Version
@@ -42,7 +42,7 @@ func version(gvk, other schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String()
 }
 
-// isFill reports whether a type is that of a fill function: of a pointer or a map.
+// isFill reports whether a type is that of a fill function for a pointer or a map.
 func isFill(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Func && t.NumIn() == 2 && t.NumOut() == 0 &&
 		(t.In(0).Kind() == reflect.Pointer || t.In(0).Kind() == reflect.Map) && t.In(1) == reflect.TypeFor[randfill.Continue]()

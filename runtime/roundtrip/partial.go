@@ -10,8 +10,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 )
 
-// partial converts obj, of the kind k, to another version with one field after the other left out, and with all: one of
-// spec and status, and one beside them. A server-side apply converts objects that have only what their owners gave them.
+// partial converts obj of the kind k to another version with missing fields: without each field beside metadata, such as spec,
+// without each field directly inside these, and with metadata alone. A server-side apply converts objects that have only the
+// fields of their owners.
 func (c *checker) partial(k, to *runtime.Kind, obj runtime.Object) *problem {
 	text, err := codec.Encode(obj)
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *checker) partial(k, to *runtime.Kind, obj runtime.Object) *problem {
 	return c.converts(k, to, bare, "anything but metadata")
 }
 
-// leftOut returns object with another member in the place of one, or without it.
+// leftOut returns a copy of object in which the member name is replaced by other, or removed if other is nil.
 func leftOut(object map[string]any, name string, other map[string]any) map[string]any {
 	out := maps.Clone(object)
 	delete(out, name)
@@ -51,7 +52,7 @@ func leftOut(object map[string]any, name string, other map[string]any) map[strin
 	return out
 }
 
-// converts reports a conversion that fails for an object which lacks something.
+// converts returns a problem if a conversion fails for an object without some fields.
 func (c *checker) converts(k, to *runtime.Kind, fields map[string]any, without string) *problem {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -59,7 +60,7 @@ func (c *checker) converts(k, to *runtime.Kind, fields map[string]any, without s
 	}
 	obj := k.New()
 	if _, err := codec.Unmarshal(text, obj, codec.Ignore); err != nil {
-		return nil // a type may insist on a field that has no meaning without another
+		return nil // the type may require a field that has no meaning without another
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
 	if _, err := c.scheme.ToVersion(obj, to.GVK.GroupVersion()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Kegs have fields of all sorts, the same in both versions.
+// Kegs have fields of many types, the same in both versions.
 type (
 	Keg        = runtime.Resource[KegSpec, struct{}]
 	KegV1Beta1 struct {
@@ -47,7 +47,7 @@ type (
 
 func (k *KegV1Beta1) DeepCopyObject() runtime.Object { return runtime.DeepCopy(k) }
 
-// planted are mistakes of a conversion that has copied the spec, "" is none.
+// planted returns errors that a conversion may contain after it has copied the spec; "" is a correct conversion.
 func planted() map[string]func(in *KegV1Beta1, out *Keg) {
 	return map[string]func(in *KegV1Beta1, out *Keg){
 		"": func(*KegV1Beta1, *Keg) {},
@@ -94,7 +94,7 @@ func planted() map[string]func(in *KegV1Beta1, out *Keg) {
 
 const plantedVariable = "KEELSON_TEST_PLANTED"
 
-// TestPlantedChild is a run of TestPlanted.
+// TestPlantedChild runs one of the cases of TestPlanted.
 func TestPlantedChild(t *testing.T) {
 	name, ok := os.LookupEnv(plantedVariable)
 	if !ok {
@@ -114,7 +114,7 @@ func TestPlantedChild(t *testing.T) {
 	roundtrip.Test(t, s, roundtrip.Options{})
 }
 
-// Mistakes as programs make them are found in the objects that are made by default, and a seed finds the same again.
+// Typical errors in programs are found with the default number of objects, and the same seed finds the same error again.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	run := func(name string) (shown string, found bool) {

@@ -9,38 +9,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options refines what is checked. The zero Options checks every kind of the scheme.
+// Options are the options of [Test] and [Fuzz]. The zero Options checks every kind of the scheme.
 type Options struct {
-	// Kinds are those that are checked, in all their versions; nil is all of the scheme that have a Go type. The versions of
-	// others differ in nothing that could be lost.
+	// Kinds are the kinds to check, in all their versions; nil means all kinds of the scheme that have a Go type. Kinds without a
+	// Go type are not checked, because their versions have the same fields.
 	Kinds []schema.GroupKind
-	// Rounds is how many objects of each version are made; 0 is 200, or 50 with go test -short.
+	// Rounds is the number of objects of each version; 0 means 200, or 50 with go test -short.
 	Rounds int
-	// Seed makes the objects of a run those of another run with the same seed and the same types; 0 is another seed in
-	// each run, or that of the environment variable KEELSON_ROUNDTRIP_SEED.
+	// Seed selects the random objects: runs with the same seed and the same types check the same objects. 0 means another seed in
+	// each run, or the value of the environment variable KEELSON_ROUNDTRIP_SEED.
 	Seed int64
-	// Fill are fill functions of sigs.k8s.io/randfill, func(*T, randfill.Continue): how values of type T are made. They
-	// replace those for the same type which the package has.
+	// Fill holds fill functions of sigs.k8s.io/randfill, func(*T, randfill.Continue), which make the values of type T. They
+	// replace the fill functions of this package for the same type.
 	Fill []any
-	// Tolerate is what may be lost.
+	// Tolerate lists the differences that are allowed.
 	Tolerate []Tolerance
 }
 
-// Tolerance is a difference that is none.
+// Tolerance is a difference that is allowed.
 type Tolerance struct {
-	// Kind is that of the objects which differ, with their version.
+	// Kind is the kind and version of the objects that may differ.
 	Kind schema.GroupVersionKind
-	// Through is the version by way of which they may, such as "v1alpha1", or "example.com/v1alpha1" in one of the
-	// groups of a kind that is in several; "" is any.
+	// Through is the version to which the objects are converted and from which they are converted back: "v1alpha1", or
+	// "example.com/v1alpha1" if the kind is in several groups. "" means any version.
 	Through string
-	// Path is the dotted path of JSON names at and below which they may, such as "spec.color". It goes through the items
-	// of a list without a name of its own.
+	// Path is the dotted path of JSON names, such as "spec.color", of the value that may differ, with everything below it. The
+	// items of a list have no name in the path.
 	Path string
-	// Reason says why that is right. It is required: it is all that those who read the test will know.
+	// Reason says why the difference is right. It is required, for the readers of the test.
 	Reason string
 }
 
-// seedVariable sets the seed of a run that has none.
+// seedVariable is the environment variable with the seed, for Options without a Seed.
 const seedVariable = "KEELSON_ROUNDTRIP_SEED"
 
 // Test checks random objects of every version of the kinds, each version in a subtest.
@@ -76,8 +76,8 @@ func Test(t *testing.T, s *runtime.Scheme, o Options) {
 	}
 }
 
-// Fuzz checks the objects that the Go fuzzer makes: call it in a function FuzzXxx, and run that with go test -fuzz. A
-// failure is kept as a file of the corpus, by which go test repeats it. Rounds and Seed mean nothing here.
+// Fuzz checks objects that the Go fuzzer makes: call it in a function FuzzXxx, and run that with go test -fuzz. A failure is
+// stored in the corpus, and go test repeats it. Rounds and Seed have no effect.
 func Fuzz(f *testing.F, s *runtime.Scheme, o Options) {
 	f.Helper()
 	c, err := newChecker(s, o)
@@ -99,7 +99,7 @@ func Fuzz(f *testing.F, s *runtime.Scheme, o Options) {
 	})
 }
 
-// Check checks one object, of any version. obj is not changed. Of Options only Tolerate counts.
+// Check checks one object, of any version. obj is not changed. Only the field Tolerate of Options is used.
 func Check(s *runtime.Scheme, obj runtime.Object, o Options) error {
 	c, err := newChecker(s, o)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// Ships of v1, the hub, have masts in a list; those of v1beta1 have a text for each, and another name for the flag; those
-// of v1alpha1 have no more than a number of masts, and keep the rest in an annotation.
+// Ships of v1, the hub, have masts in a list. Those of v1beta1 have a text for each mast, and another name for the flag. Those of
+// v1alpha1 have only the number of masts, and keep the rest in an annotation.
 type Ship struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -104,7 +104,7 @@ func alphaFromHub(in *Ship, out *ShipV1Alpha1) error {
 	return nil
 }
 
-// fill makes masts that betaToHub can read, and what JSON gives back as it was.
+// fill makes masts that betaToHub can parse, and values that JSON preserves.
 func fill() []any {
 	return []any{
 		func(s *ShipV1Beta1, c randfill.Continue) {
@@ -117,7 +117,7 @@ func fill() []any {
 	}
 }
 
-// ships is a scheme of the three versions that keeps all there is, but for what change does to it.
+// ships returns a scheme of the three versions whose conversions lose nothing, unless change replaces some of them.
 func ships(t testing.TB, change func(*conversions)) *runtime.Scheme {
 	t.Helper()
 	c := conversions{betaToHub: betaToHub, betaFromHub: betaFromHub, alphaToHub: alphaToHub, alphaFromHub: alphaFromHub}
@@ -148,7 +148,8 @@ type conversions struct {
 	betaDefault  func(*ShipV1Beta1)
 }
 
-// alphaLoses is why an object of v1alpha1 has other annotations when it has been in the hub: it had none of the hub's rest.
+// alphaLoses allows that an object of v1alpha1 has other annotations after a conversion to the hub and back: it had no annotation
+// with the hub's other fields.
 var alphaLoses = []roundtrip.Tolerance{{Kind: kind("v1alpha1"), Through: "v1", Path: "metadata.annotations", Reason: "the rest of the hub is in one of them"}}
 
 func TestShipsLoseNothing(t *testing.T) {
@@ -159,7 +160,7 @@ func FuzzShips(f *testing.F) {
 	roundtrip.Fuzz(f, ships(f, nil), roundtrip.Options{Fill: fill(), Tolerate: alphaLoses})
 }
 
-// The types of Kubernetes and their defaults pass, without any option.
+// The types of Kubernetes and their defaults pass without any option.
 func TestTypesOfKubernetes(t *testing.T) {
 	s := runtime.NewScheme()
 	if _, err := s.Import(appsv1.AddToScheme); err != nil {
@@ -335,7 +336,7 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// TestLossy fails when TestAFailureIsShort runs it in a process of its own.
+// TestLossy fails when TestAFailureIsShort runs it in a separate process.
 func TestLossy(t *testing.T) {
 	if os.Getenv("ROUNDTRIP_LOSSY") == "" {
 		t.Skip("it is to fail, in a process of its own")
@@ -351,7 +352,7 @@ func TestLossy(t *testing.T) {
 	}), roundtrip.Options{Fill: fill(), Tolerate: alphaLoses})
 }
 
-// A failure shows a minimal object, and the command to see it again.
+// A failure shows a minimal object, and the command to repeat it.
 func TestAFailureIsShort(t *testing.T) {
 	run := func(args []string, env ...string) string {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -2,7 +2,7 @@ package roundtrip
 
 import "reflect"
 
-// scribble changes all that can be reached from v through pointers, slices and maps, in place.
+// scribble changes, in place, all values that can be reached from v through pointers, slices and maps.
 func scribble(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

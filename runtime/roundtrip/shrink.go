@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// smallest checks obj, and returns its problem as a small object shows it.
+// smallest checks obj, and returns the problem of the smallest object with the same problem that it finds.
 func (c *checker) smallest(k *runtime.Kind, obj runtime.Object) error {
 	first := c.check(k, obj)
 	if first == nil {
@@ -34,13 +34,13 @@ func (c *checker) smallest(k *runtime.Kind, obj runtime.Object) error {
 	return fmt.Errorf("%w\n\nThe object is %s", found, text)
 }
 
-// shrinker makes a value simpler for as long as it still has a problem.
+// shrinker simplifies a value as long as it still has the problem.
 type shrinker struct {
-	tries int // that are left
+	tries int // the number of attempts that are left
 	still func() bool
 }
 
-// try sets v to a simpler value, and back if the problem has gone.
+// try sets v to a simpler value, and sets it back if the problem disappears.
 func (s *shrinker) try(v, simpler reflect.Value) bool {
 	if s.tries == 0 {
 		return false
@@ -102,7 +102,7 @@ func (s *shrinker) shrinkSlice(v reflect.Value) {
 	}
 }
 
-// shrinkMap takes out keys in their order, so that the same object is found each time.
+// shrinkMap removes keys in sorted order, so that the result is always the same object.
 func (s *shrinker) shrinkMap(v reflect.Value) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds without a Go type are left out, and asking for one is a mistake.
+// Kinds without a Go type are left out, and naming one in Options.Kinds is an error.
 func TestUntyped(t *testing.T) {
 	type typed = runtime.Resource[struct{ A int }, struct{}]
 	s := runtime.NewScheme()

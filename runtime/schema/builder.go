@@ -31,8 +31,8 @@ type Kind struct {
 	// the definition has only what all objects have. ListType is the Go struct of a list; nil means that a list has the form of
 	// List[T].
 	Type, ListType reflect.Type
-	// Object describes the objects of a kind without a Go type; nil allows any fields. The fields from SelectableFields to Docs
-	// are for kinds that have a Describer or a Go type.
+	// Object describes the objects of a kind without a Go type; nil allows any fields. ListKind, Plural and SelectableFields have
+	// an effect only if Object is set.
 	Object Describer
 	// ListKind is the kind of the list; "" means the name of the kind with List appended. Plural is the resource; "" means the
 	// name of the kind in lower case.

@@ -57,7 +57,7 @@ func TestDefinitionsOfAShop(t *testing.T) {
 	definitions := shopBuilder(t).Definitions()
 	golden(t, "shop.v3.json", definitions)
 	golden(t, "shop.v2.json", schema.V2(definitions))
-	golden(t, "shop.v3.json", definitions) // V2 changed nothing
+	golden(t, "shop.v3.json", definitions) // V2 did not change its argument
 }
 
 // golden compares a value, as indented JSON, with a file in testdata.
@@ -248,8 +248,7 @@ func kind(group, version, kind string) map[string]any {
 	return map[string]any{"group": group, "version": version, "kind": kind}
 }
 
-// The definitions of ObjectMeta that kube-apiserver publishes are what server-side apply and strategic merge
-// patches go by.
+// Server-side apply and strategic merge patch use the merge rules in the definition of ObjectMeta that kube-apiserver publishes.
 func TestObjectMetaMergesAsInKubernetes(t *testing.T) {
 	meta := shopBuilder(t).Definitions()["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
 	for property, want := range map[string]spec.Extensions{

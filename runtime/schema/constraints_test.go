@@ -32,7 +32,7 @@ type inner struct {
 	A int `json:"a,omitempty" maximum:"2"`
 }
 
-// TestConstraints holds every constraint in its place, in both versions of OpenAPI.
+// TestConstraints checks that every constraint is in its place, in both versions of OpenAPI.
 func TestConstraints(t *testing.T) {
 	b := schema.NewBuilder(schema.Options{GroupVersion: gvkschema.GroupVersion{Group: "example.com", Version: "v1"}})
 	name := b.AddType(reflect.TypeFor[limited]())
@@ -76,7 +76,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestConstraintsAfterText holds that constraints come in a paragraph of their own after the author's words.
+// TestConstraintsAfterText checks that constraints are in a paragraph of their own after the author's text.
 func TestConstraintsAfterText(t *testing.T) {
 	docs, err := schema.ParseDocs(fstest.MapFS{"a.go": {Data: []byte(`package schema_test
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// written is a Describer that says what is in JSON; "" says nothing.
+// written is a Describer that returns the schema in its JSON; "" returns nil.
 type written string
 
 func (w written) OpenAPI() *spec.Schema {
@@ -37,7 +37,7 @@ func (w written) MergeSchema(meta spec.Schema) *spec.Schema {
 
 var fieldKind = gvkschema.GroupVersionKind{Group: "farm.example.com", Version: "v1", Kind: "Field"}
 
-// describedField returns the definitions in all three forms.
+// describedField returns the definitions of a kind in all three forms.
 func describedField(t *testing.T, k schema.Kind) (b *schema.Builder, name string, v3, v2, merge map[string]any) {
 	t.Helper()
 	b = schema.NewBuilder(schema.Options{GroupVersion: fieldKind.GroupVersion()})
@@ -46,7 +46,7 @@ func describedField(t *testing.T, k schema.Kind) (b *schema.Builder, name string
 	return b, name, plainJSON(t, b.Definitions()), plainJSON(t, b.DefinitionsV2()), plainJSON(t, b.MergeDefinitions())
 }
 
-// at returns what is at a path of an object.
+// at returns the value at a path of an object.
 func at(v any, path ...string) any {
 	for _, name := range path {
 		members, _ := v.(map[string]any)
@@ -86,8 +86,8 @@ func TestNamesOfDescribedKinds(t *testing.T) {
 	}
 }
 
-// Of objects that may have any fields not even metadata is named in OpenAPI v2: clients would take it for all there is. Those of
-// OpenAPI v3 do not take a kind without any.
+// In OpenAPI v2, an object that may have any fields has no properties, not even metadata, because clients would reject all other
+// fields. Clients of OpenAPI v3 do not accept a kind without properties.
 func TestDescribedAsAnyObject(t *testing.T) {
 	kinds := []any{map[string]any{"group": "farm.example.com", "version": "v1", "kind": "Field"}}
 	fields := []any{map[string]any{"fieldPath": "spec.crop"}}
@@ -109,7 +109,7 @@ func TestDescribedAsAnyObject(t *testing.T) {
 	}
 }
 
-// A kind with a Go type is described by it; what is for other kinds does not count.
+// A kind with a Go type is described by that type; the options for other kinds have no effect.
 func TestGoTypesBeforeDescribers(t *testing.T) {
 	type field struct {
 		Crop string `json:"crop"`
@@ -120,7 +120,7 @@ func TestGoTypesBeforeDescribers(t *testing.T) {
 	}
 }
 
-// What the forms have other words for. Objects are merged by what MergeSchema says, as it says it.
+// Parts of a schema for which the forms of OpenAPI have other terms. Objects are merged by MergeSchema unchanged.
 func TestFormsOfDescribedKinds(t *testing.T) {
 	const conventions = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 	const ofEmbedded = `{"apiVersion":{"type":"string","description":"apiVersion defines the versioned schema of this representation of an object. ` + conventions +
@@ -131,7 +131,7 @@ func TestFormsOfDescribedKinds(t *testing.T) {
 		ofEmbedded + `"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}}`,
 	}
 	const str, either = `{"type":"string"}`, `"anyOf":[{"type":"integer"},{"type":"string"}]`
-	for in, want := range map[string][2]string{ // to v3, the same if "", and v2
+	for in, want := range map[string][2]string{ // the form in v3 ("": the same as the key) and in v2
 		`{"type":"string","default":"a","oneOf":[{"minLength":1}],"not":{"maxLength":3}}`: {"", str},
 		`{"type":"string","nullable":true,"maxLength":3}`:                                 {"", `{"maxLength":3}`},
 		`{"type":"array","nullable":true,"items":` + str + `}`:                            {"", `{}`},

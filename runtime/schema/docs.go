@@ -158,9 +158,11 @@ func (d *Docs) ofType(t reflect.Type) *comment {
 	return d.types[packageName(t)+"."+name]
 }
 
-// ofAlias returns the comment of an alias that declares a kind by a generic type, as in `type Widget =
-// runtime.Resource[WidgetSpec, WidgetStatus]`. It is the alias with the kind's name in the package of a type argument, or else
-// the only alias with these type arguments.
+// ofAlias returns the comment of an alias that declares a kind by a generic type:
+//
+//	type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
+//
+// It is the alias with the kind's name in the package of a type argument, or else the only alias with these type arguments.
 func (d *Docs) ofAlias(kind string, arguments []reflect.Type) *comment {
 	if d == nil {
 		return nil

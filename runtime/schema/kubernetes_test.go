@@ -32,7 +32,7 @@ import (
 
 const kubernetesTable = "kubernetes.txt"
 
-// The table is what the comments of the modules in go.mod say.
+// The table agrees with the comments of the modules in go.mod.
 func TestKubernetesTable(t *testing.T) {
 	got := makeKubernetesTable(t)
 	if *update {
@@ -49,7 +49,7 @@ func TestKubernetesTable(t *testing.T) {
 	}
 }
 
-// What kube-apiserver's generator of schemas reads: a type, what the marker means to it, and what must come out.
+// Each case has a type, a marker as kube-apiserver's schema generator interprets it, and the expected result.
 func TestKubernetesTypesHaveTheirMarkers(t *testing.T) {
 	b := schema.NewBuilder(schema.Options{GroupVersion: apischema.GroupVersion{Group: "example.com", Version: "v1"}})
 	for _, typ := range []reflect.Type{
@@ -120,7 +120,7 @@ func TestKubernetesEnumerations(t *testing.T) {
 		{property("HostPathVolumeSource", "type"), []any{"", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"}}, // a pointer
 		{*property("PersistentVolumeClaimSpec", "accessModes").Items.Schema, []any{"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"}},
 		{property("PodSpec", "nodeName"), nil},
-		{property("PodCondition", "type"), nil}, // a type of its own with constants, which is no enumeration
+		{property("PodCondition", "type"), nil}, // a type with constants that is not an enumeration
 	} {
 		if diff := cmp.Diff(c.want, c.got.Enum); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.got.Description, diff)
@@ -128,7 +128,7 @@ func TestKubernetesEnumerations(t *testing.T) {
 	}
 }
 
-// The SwaggerDoc of a field whose comment has a drawing in it ends there. Nobody is to take what is left for all.
+// The SwaggerDoc of a field ends at a drawing in its comment. The description must not present that part as the whole text.
 func TestTextsThatAreCutSaySo(t *testing.T) {
 	b := schema.NewBuilder(schema.Options{GroupVersion: apischema.GroupVersion{Group: "example.com", Version: "v1"}})
 	b.AddType(reflect.TypeFor[corev1.TopologySpreadConstraint]())
@@ -141,7 +141,7 @@ func TestTextsThatAreCutSaySo(t *testing.T) {
 	}
 }
 
-// A program's own package v1 has a PodSpec too. Neither gets what the other's comments say.
+// A program's own package v1 has a PodSpec too. Neither type gets the comments of the other.
 func TestNamesakesOfKubernetesTypesKeepTheirComments(t *testing.T) {
 	docs, err := schema.ParseDocs(widgets.Source)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestNamesakesOfKubernetesTypesKeepTheirComments(t *testing.T) {
 	}
 }
 
-// kubernetesPackages are the packages of a module that have types of APIs; nil: all.
+// kubernetesPackages returns the packages of a module that have API types; nil means all.
 func kubernetesPackages(module string) []string {
 	if module == "k8s.io/api" {
 		return nil
@@ -188,7 +188,7 @@ func makeKubernetesTable(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// modulePackages returns a part of the table for every package that declares structs, among those wanted.
+// modulePackages returns a part of the table for every wanted package that declares structs.
 func modulePackages(t *testing.T, module, dir string, wanted []string) []string {
 	t.Helper()
 	var out []string
@@ -334,8 +334,8 @@ func embeddedName(expr ast.Expr) *ast.Ident {
 	return expr.(*ast.Ident)
 }
 
-// fieldFacts returns what is said of a field. Whether it is required is told only where the schema of a Go field
-// with this type and tag would have it otherwise: kube-apiserver's rule is that what has no omitempty is required.
+// fieldFacts returns the lines of the table for a field. They contain whether it is required only if the schema of a Go field
+// with this type and tag would differ: in kube-apiserver, a field without omitempty is required.
 func (p *kubernetesPackage) fieldFacts(f *ast.Field) []string {
 	var out []string
 	tag := ""

@@ -21,7 +21,7 @@ type part struct {
 	Any    json.RawMessage   `json:"any,omitempty"`
 }
 
-// Struct tags say how a list or map merges, as the markers of the same names do.
+// Struct tags declare how a list or map merges, as the markers with the same names do.
 func TestStructTagsSayHowFieldsMerge(t *testing.T) {
 	type tagged struct {
 		Parts   []part            `json:"parts,omitempty" listType:"map" listMapKey:"name, port" patchStrategy:"merge" patchMergeKey:"name"`

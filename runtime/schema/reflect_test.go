@@ -72,7 +72,7 @@ func TestGoTypesBecomeSchemas(t *testing.T) {
 
 type tree map[string]tree
 
-// celsius says itself what it is.
+// celsius defines its own OpenAPI type.
 type celsius float64
 
 func (celsius) OpenAPISchemaType() []string  { return []string{"number"} }
@@ -83,7 +83,7 @@ type loose int
 
 func (loose) OpenAPISchemaType() []string { return nil }
 
-// The properties of a struct are the keys that encoding/json writes, however it embeds.
+// The properties of a struct are the keys that encoding/json writes, with every kind of embedding.
 func TestPropertiesAreWhatJSONWrites(t *testing.T) {
 	checkKeys[plain](t)
 	checkKeys[shadowing](t)
@@ -184,7 +184,7 @@ func TestRequiredFields(t *testing.T) {
 	}
 }
 
-// What a type says of itself is not what a type says that embeds it.
+// The name and the text of an embedded type are not those of the type that embeds it.
 func TestEmbeddingTakesNoNameAndNoText(t *testing.T) {
 	type meta struct {
 		metav1.ObjectMeta `json:",inline"`

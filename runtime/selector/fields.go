@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// hashedFields is a field selector with its requirements by field.
+// hashedFields is a field selector that also has its requirements by field.
 type hashedFields struct {
-	fields.Selector // what it is in all else
+	fields.Selector // implements the other methods
 	rules           []fieldRule
-	nothing         bool // it chooses nothing
+	nothing         bool // it selects nothing
 }
 
-// fieldRule is what is required of one field.
+// fieldRule holds the requirements for one field.
 type fieldRule struct {
 	field string
 	exact bool
-	value string   // if exact
-	out   []string // sorted
+	value string   // the required value if exact is set
+	out   []string // excluded values, sorted
 }
 
 func newHashedFields(s fields.Selector, requirements fields.Requirements) *hashedFields {

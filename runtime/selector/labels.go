@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// hashedLabels is a label selector with its requirements by label.
+// hashedLabels is a label selector that also has its requirements by label.
 type hashedLabels struct {
-	labels.Selector // what it is in all else
+	labels.Selector // implements the other methods
 	rules           map[string]*labelRule
-	needed          int // labels that must be there
+	needed          int // the number of labels that must be present
 }
 
-// labelRule is what is required of one label.
+// labelRule holds the requirements for one label.
 type labelRule struct {
 	needed, barred bool
-	in             []string // sorted; nil: anything
-	out            []string // sorted
+	in             []string // allowed values, sorted; nil: any value
+	out            []string // excluded values, sorted
 	above, below   *int64   // the value is an integer between them; nil: no bound
 }
 
@@ -43,7 +43,7 @@ func newHashedLabels(s labels.Selector, requirements labels.Requirements) *hashe
 	return h
 }
 
-// add makes a rule that is also that of a requirement.
+// add adds a requirement to the rule.
 func (l *labelRule) add(r *labels.Requirement) {
 	values := r.ValuesUnsorted()
 	switch r.Operator() {
@@ -62,7 +62,7 @@ func (l *labelRule) add(r *labels.Requirement) {
 		l.barred = true
 	case selection.GreaterThan, selection.LessThan:
 		l.needed = true
-		bound, err := strconv.ParseInt(values[0], 10, 64) // parsed when the requirement was made
+		bound, err := strconv.ParseInt(values[0], 10, 64) // the value was validated when the requirement was made
 		switch {
 		case err != nil:
 			l.barred = true
@@ -76,7 +76,7 @@ func (l *labelRule) add(r *labels.Requirement) {
 	}
 }
 
-// allows reports whether the label may be there with a value.
+// allows reports whether the label may have the value.
 func (l *labelRule) allows(value string) bool {
 	if l.barred || l.in != nil && !has(l.in, value) || has(l.out, value) {
 		return false
@@ -88,7 +88,7 @@ func (l *labelRule) allows(value string) bool {
 	return err == nil && (l.above == nil || n > *l.above) && (l.below == nil || n < *l.below)
 }
 
-// has reports whether sorted values have one.
+// has reports whether values, which are sorted, contain value.
 func has(values []string, value string) bool {
 	_, found := slices.BinarySearch(values, value)
 	return found
@@ -124,10 +124,10 @@ func (h *hashedLabels) Matches(ls labels.Labels) bool {
 	return true
 }
 
-// matching goes through the labels of an object.
+// matching is the state of matching the labels of one object.
 type matching struct {
 	rules map[string]*labelRule
-	found int // labels that must be there, and are
+	found int // the number of required labels that were found
 }
 
 // look reports whether the rules allow a label.

@@ -1,15 +1,14 @@
-// Package selector bounds the label and field selectors that clients send, and matches large ones quickly.
+// Package selector limits the size of label and field selectors of clients, and matches large selectors quickly.
 //
-// A [Limit] says how large a selector may be. A text that is larger is refused before it is parsed.
+// A [Limit] is the largest allowed size of a selector. A larger text is refused before it is parsed.
 //
-// [Labels] and [Fields] return a selector that chooses the same objects, and, where there are many requirements, does so with one
-// look at each label of an object, or at each field that the selector names, rather than with one for each requirement: the time to
-// match depends on the object, and hardly on the selector. Small selectors are returned as they are.
+// [Labels] and [Fields] return a selector that selects the same objects. If there are many requirements, that selector examines
+// each label of an object, or each field that it names, once, and not once for each requirement: the time for a match depends on
+// the object, and hardly on the selector. Small selectors are returned unchanged. Selectors are immutable and may be used
+// concurrently.
 //
 // The grammar is that of https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors and
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/.
-//
-// The package is pure. Selectors are immutable and may be used concurrently.
 package selector
 
 import (
@@ -19,24 +18,25 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// DefaultLimit is the Limit that the zero Limit stands for.
+// DefaultLimit is the limit that a zero Limit means.
 const DefaultLimit Limit = 400
 
-// What a selector may have for each of the requirements of its Limit.
+// The number of values and bytes that a selector may have for each requirement of its Limit.
 const (
 	valuesEach = 10
 	bytesEach  = 256
 )
 
-// Limit is how many requirements, such as a=b, a selector may have; 0 is DefaultLimit, negative is no limit.
+// Limit is the largest number of requirements, such as a=b, in a selector. 0 means DefaultLimit, and a negative Limit means no
+// limit.
 //
-// The values in the sets of a label selector, a in (x,y), are not counted as requirements, for they cost no more time to match,
-// and clients select by sets of some hundred names: all its sets together may have ten times as many values as the selector may
-// have requirements. The text of a selector may have 256 bytes for each requirement that it may have, since a value of a
-// field has no bound of its own. With the default that is 400 requirements, 4,000 values and 102,400 bytes.
+// The values in the sets of a label selector, a in (x,y), do not count as requirements: they take no more time to match, and
+// clients use sets of some hundred names. All sets together may have ten times as many values as the Limit. The text of a
+// selector may have 256 bytes for each requirement of the Limit, because the value of a field has no limit of its own.
+// DefaultLimit allows 400 requirements, 4,000 values and 102,400 bytes.
 type Limit int
 
-// most is the number that l stands for; false: there is none.
+// most returns the number of requirements that l allows; false means no limit.
 func (l Limit) most() (int, bool) {
 	switch {
 	case l < 0:
@@ -47,7 +47,7 @@ func (l Limit) most() (int, bool) {
 	return int(l), true
 }
 
-// ParseLabels parses a label selector. The error is for people, and says what is wrong, or which limit is exceeded.
+// ParseLabels parses a label selector. The error says what is wrong, or which limit is exceeded, in words for users.
 func (l Limit) ParseLabels(text string) (labels.Selector, error) {
 	if err := l.checkLabels(text); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (l Limit) ParseLabels(text string) (labels.Selector, error) {
 	return labels.Parse(text)
 }
 
-// ParseFields parses a field selector. The error is for people, and says what is wrong, or which limit is exceeded.
+// ParseFields parses a field selector. The error says what is wrong, or which limit is exceeded, in words for users.
 func (l Limit) ParseFields(text string) (fields.Selector, error) {
 	if err := l.checkFields(text); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (l Limit) ParseFields(text string) (fields.Selector, error) {
 
 func (l Limit) checkLabels(text string) error {
 	most, ok := l.most()
-	if !ok || len(text) < most { // each requirement but the last has two bytes at least
+	if !ok || len(text) < most { // each requirement but the last has at least two bytes
 		return nil
 	}
 	if err := checkSize("label", text, most); err != nil {
@@ -104,7 +104,7 @@ func (l Limit) checkFields(text string) error {
 	if err := checkSize("field", text, most); err != nil {
 		return err
 	}
-	requirements, start := 0, 0 // an empty one is none
+	requirements, start := 0, 0 // an empty requirement does not count
 	for i := 0; i <= len(text); i++ {
 		switch {
 		case i == len(text) || text[i] == ',':
@@ -133,14 +133,14 @@ func tooLarge(what string, has int, of string, most int) error {
 	return fmt.Errorf("the %s selector is too large: it has %d %s, and at most %d are allowed", what, has, of, most)
 }
 
-// many is how many requirements and values make it worth to match another way.
+// many is the number of requirements and values from which on the other way of matching is faster.
 const many = 16
 
-// Labels returns a selector that chooses what s chooses. It matches labels that have a method
+// Labels returns a selector that selects the same objects as s. If a labels.Labels has a method
 //
 //	Each(yield func(label, value string) bool)
 //
-// which yields every label once, until yield returns false, by one call of it.
+// that yields every label once, until yield returns false, the selector calls it once for each match.
 func Labels(s labels.Selector) labels.Selector {
 	if s == nil {
 		return nil
@@ -155,7 +155,7 @@ func Labels(s labels.Selector) labels.Selector {
 	return newHashedLabels(s, requirements)
 }
 
-// manyLabels reports whether requirements and their values are many.
+// manyLabels reports whether there are many requirements and values.
 func manyLabels(requirements labels.Requirements) bool {
 	if len(requirements) >= many {
 		return true
@@ -167,7 +167,7 @@ func manyLabels(requirements labels.Requirements) bool {
 	return n >= many
 }
 
-// Fields returns a selector that chooses what s chooses.
+// Fields returns a selector that selects the same objects as s.
 func Fields(s fields.Selector) fields.Selector {
 	if s == nil {
 		return nil

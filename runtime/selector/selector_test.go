@@ -26,7 +26,7 @@ func TestLimit(t *testing.T) {
 		limit  selector.Limit
 		labels string
 		fields string
-		want   string // in the error; "" is none
+		want   string // in the error; "" means none
 	}{
 		"no text":                {},
 		"label requirements":     {labels: each(400, "a%d")},
@@ -62,7 +62,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// counted counts how often an object is asked.
+// counted counts the calls of an object's methods.
 type counted struct {
 	labels.Set
 	fields.Fields
@@ -91,7 +91,7 @@ func (r *ranged) Each(yield func(label, value string) bool) {
 	}
 }
 
-// An object is asked once for each of its labels, or for each field, however many requirements there are.
+// Each label of an object, or each field, is read once, for any number of requirements.
 func TestMatchingCountsLooks(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{20, 400, 4_000} {
@@ -116,7 +116,7 @@ func TestMatchingCountsLooks(t *testing.T) {
 	}
 }
 
-// Selectors that are small are matched as ever.
+// Small selectors are returned unchanged.
 func TestSmallSelectorsAreLeft(t *testing.T) {
 	t.Parallel()
 	byLabels, err := labels.Parse("a=b,c in (d,e)")
@@ -138,7 +138,7 @@ func TestSmallSelectorsAreLeft(t *testing.T) {
 	}
 }
 
-// Whatever the requirements and the object, the verdict is that of apimachinery, and so is all else of a selector.
+// For all requirements and objects, the result of Matches and of all other methods is that of apimachinery.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -159,7 +159,7 @@ func TestVerdicts(t *testing.T) {
 				label()+" in ("+value()+","+value()+","+value()+")", label()+" notin ("+value()+","+value()+")"))
 			byField = append(byField, label()+pick("=", "==", "!=", "!=")+value())
 		}
-		for range 16 { // which make it large
+		for range 16 { // enough to make the selector large
 			byLabel = append(byLabel, "none!=x")
 			byField = append(byField, "none!=x")
 		}

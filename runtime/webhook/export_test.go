@@ -1,9 +1,9 @@
 package webhook
 
-// MaxTransports is how many targets there are connections to at most, but for those in use.
+// MaxTransports is the number of targets whose connections are kept, unless more are in use.
 const MaxTransports = maxTransports
 
-// Transports is how many there are now.
+// Transports returns the number of targets that have connections.
 func Transports(c *Caller) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -59,7 +59,7 @@ func (a *authority) sign(t testing.TB, template *x509.Certificate) (*ecdsa.Priva
 	return key, der
 }
 
-// issue returns a certificate for servers and clients of these names.
+// issue returns a certificate for servers and clients with these names.
 func (a *authority) issue(t testing.TB, name string, names ...string) tls.Certificate {
 	t.Helper()
 	key, der := a.sign(t, &x509.Certificate{
@@ -69,15 +69,15 @@ func (a *authority) issue(t testing.TB, name string, names ...string) tls.Certif
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// hook is a server of webhooks on this machine.
+// hook is a webhook server on this machine.
 type hook struct {
 	*httptest.Server
 	*authority
-	conns  atomic.Int64 // that were ever made
+	conns  atomic.Int64 // all connections that were ever made
 	closed chan struct{}
 }
 
-// serve starts one. It serves HTTP/2 to who wants it.
+// serve starts a hook. It serves HTTP/2 to clients that ask for it.
 func serve(t testing.TB, handler http.HandlerFunc, names ...string) *hook {
 	t.Helper()
 	h := &hook{authority: newAuthority(t), closed: make(chan struct{}, 1000)}

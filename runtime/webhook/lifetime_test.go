@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Clients of equal configurations share connections; those that trust others do not.
+// Clients with equal configurations share connections; clients that trust other authorities do not.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	h := serve(t, say(200, "ok"))
@@ -43,7 +43,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// What is idle is bounded, whatever there are of webhooks; what is in use stays.
+// The number of idle connections is limited, for any number of webhooks; connections in use stay.
 func TestIdleBound(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -80,7 +80,7 @@ func TestIdleBound(t *testing.T) {
 	}
 }
 
-// Whoever stops waiting does so at once.
+// A call returns at once when its context ends.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -98,7 +98,7 @@ func TestContext(t *testing.T) {
 	}
 	again, leave := context.WithCancel(t.Context())
 	h = serve(t, func(w http.ResponseWriter, r *http.Request) {
-		defer leave() // while the caller waits to ask again, or reads the answer
+		defer leave() // while the client waits to send the request again, or reads the answer
 		say(429, "", "Retry-After", "20")(w, r)
 	})
 	client, _ = newClient(t, h, webhook.Options{})
@@ -107,11 +107,11 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// After Close there are no calls, no connections and no goroutines of them.
+// After Close there are no calls, connections or goroutines left.
 func TestClose(t *testing.T) {
 	entered := make(chan struct{}, 10)
 	h := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // without that, HTTP/1.1 does not see that the caller is gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise an HTTP/1.1 server does not notice that the client has disconnected
 		switch r.URL.Path {
 		case "/hang":
 			entered <- struct{}{}
@@ -128,7 +128,7 @@ func TestClose(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
 	dialling, asked := make(chan struct{}, 1), make(chan struct{}, 1)
 	var lingered atomic.Int64
-	linger := func(d time.Duration) { // which Close waits for
+	linger := func(d time.Duration) { // Close waits for this
 		time.Sleep(d)
 		lingered.Add(1)
 	}
@@ -190,10 +190,10 @@ func TestClose(t *testing.T) {
 	}
 	all.Wait()
 	wantError(t, post(hanging[0]), "the caller is closed")
-	for range h.conns.Load() { // with HTTP/2 one, with HTTP/1.1 two at least, and all are closed
+	for range h.conns.Load() { // one with HTTP/2, at least two with HTTP/1.1; all are closed
 		<-h.closed
 	}
-	caller.Close() // again
+	caller.Close() // a second time
 	h.Close()
 	goleak.VerifyNone(t, leaks)
 }

@@ -35,7 +35,7 @@ func elsewhere(t *testing.T) (url string, requests *atomic.Int64) {
 	return s.URL, requests
 }
 
-// A redirect is not followed, wherever it leads; where redirects are, none to plain HTTP is.
+// Redirects are not followed to any address. If they are allowed, redirects to plain HTTP are still refused.
 func TestRedirectsAreRefused(t *testing.T) {
 	t.Parallel()
 	inside, reached := elsewhere(t)
@@ -59,7 +59,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 		follow bool
 		path   string
 		calls  int64
-		want   string // "" is an answer
+		want   string // "" means an answer
 	}{
 		{false, "301/inside", 1, "the webhook attempted to redirect this request, which is not permitted"},
 		{false, "302/inside", 1, "the webhook attempted to redirect"},
@@ -91,7 +91,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 	}
 }
 
-// The text of an error is the same whatever is there, and is where it is from only if that is wanted.
+// The text of an error is the same for every failure, and contains the reason only if ShowErrors is set.
 func TestErrorsTellNothing(t *testing.T) {
 	t.Parallel()
 	inside, _ := elsewhere(t)
@@ -151,7 +151,8 @@ func TestErrorsTellNothing(t *testing.T) {
 	}
 }
 
-// A filter is asked for the address that is connected to, after names were resolved, and nothing is connected to that it refuses.
+// The filter is called with the address of the connection, after names were resolved. No connection is made to an address that it
+// refuses.
 func TestDialFilter(t *testing.T) {
 	t.Parallel()
 	h := serve(t, say(200, "ok"), "localhost")
@@ -183,7 +184,7 @@ func TestDialFilter(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A dialer of the program's: the filter sees where it went.
+	// With a Dial function of the program, the filter sees the address that the function connected to.
 	there := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, h.address())
 	}
@@ -196,7 +197,7 @@ func TestDialFilter(t *testing.T) {
 	}
 }
 
-// With a filter there is no proxy, which would connect past it, unless the program names one.
+// With a filter there is no proxy, which would bypass the filter, unless the program sets one.
 func TestDialFilterAndProxy(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://192.0.2.7:3128")
 	var dialled atomic.Value
@@ -213,7 +214,7 @@ func TestDialFilterAndProxy(t *testing.T) {
 	}
 }
 
-// countedConn counts what is read of a connection.
+// countedConn counts the bytes that are read from a connection.
 type countedConn struct {
 	net.Conn
 	read *atomic.Int64
@@ -225,11 +226,11 @@ func (c countedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// No more is read of an answer than its bounds, in its header, its body, and what it decompresses to.
+// An answer is read only up to the limits for its header, its body, and its decompressed body.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
-	var empty bytes.Buffer // a gzip stream of nothing, which may be repeated
+	var empty bytes.Buffer // an empty gzip stream, which may be repeated
 	_ = gzip.NewWriter(&empty).Close()
 	flood := func(w http.ResponseWriter, chunk []byte) {
 		for range 64 << 20 / len(chunk) {
@@ -273,7 +274,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}, "hooks.prod.svc")
 	for _, c := range []struct {
 		path, want string
-		most       int64 // bytes that are read
+		most       int64 // the largest number of bytes that are read
 	}{
 		{"/header", "header", 4 << 20},
 		{"/early", "header", 4 << 20},

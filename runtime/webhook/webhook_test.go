@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// newClient returns a client of a hook, and its caller, which is closed with the test.
+// newClient returns a client of a hook and its caller, which is closed at the end of the test.
 func newClient(t testing.TB, h *hook, o webhook.Options) (*webhook.Client, *webhook.Caller) {
 	t.Helper()
 	caller := webhook.New(o)
@@ -36,7 +36,7 @@ func clientOf(t testing.TB, caller *webhook.Caller, cfg webhook.Config) *webhook
 	return client
 }
 
-// reasonOf returns what a call failed for.
+// reasonOf returns the Reason of a failed call.
 func reasonOf(t testing.TB, err error) error {
 	t.Helper()
 	var call *webhook.Error
@@ -46,7 +46,7 @@ func reasonOf(t testing.TB, err error) error {
 	return call.Reason
 }
 
-// wantError checks that the reason of an error has a text in it.
+// wantError checks that the text of the Reason of an error contains want.
 func wantError(t testing.TB, err error, want string) {
 	t.Helper()
 	if reason := reasonOf(t, err); !strings.Contains(reason.Error(), want) {
@@ -71,7 +71,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// A service is called by its name, wherever it is, by HTTP/1.1.
+// A service is called by its DNS name, at any address, by HTTP/1.1.
 func TestService(t *testing.T) {
 	t.Parallel()
 	h := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func TestService(t *testing.T) {
 	wantError(t, err, "x509: certificate is valid for hooks.prod.svc, not other.prod.svc")
 }
 
-// Without a resolver, services are dialled by the names that the DNS of a cluster knows.
+// Without a resolver, services are dialled by their names in the DNS of a cluster.
 func TestServiceByName(t *testing.T) {
 	t.Parallel()
 	var dialled atomic.Pointer[string]
@@ -203,7 +203,7 @@ func TestRetries(t *testing.T) {
 		{400, "0", 1, apierrors.IsBadRequest},
 		{429, "", 1, apierrors.IsTooManyRequests},
 		{503, "soon", 1, apierrors.IsServiceUnavailable},
-		{503, "50000", 1, apierrors.IsServiceUnavailable}, // the deadline is before that
+		{503, "50000", 1, apierrors.IsServiceUnavailable}, // the deadline comes before that
 		{503, "99999999999999999999", 1, apierrors.IsServiceUnavailable},
 	} {
 		attempts.Store(0)
@@ -218,10 +218,10 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// flood writes more than anybody wants.
+// flood writes more bytes than a client should read.
 type flood struct {
 	written atomic.Int64
-	done    chan struct{} // is closed when it has ended
+	done    chan struct{} // closed when the handler has ended
 }
 
 func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -311,7 +311,7 @@ func TestIdentity(t *testing.T) {
 	wantError(t, err, "no token")
 }
 
-// Where redirects are followed, what this server is to a webhook is not told to another one.
+// Where redirects are followed, the credentials for one webhook are not sent to another one.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Package jsonfield says which fields a Go struct has in JSON, by the rules of encoding/json: embedding, tags, and which
-// field a name stands for that several have. It is pure reflection, and keeps nothing.
+// Package jsonfield returns the fields that a Go struct has in JSON, by the rules of encoding/json for embedding, tags and
+// conflicting names. It uses reflection and caches nothing.
 //
 // See https://pkg.go.dev/encoding/json#Marshal for the rules.
 package jsonfield
@@ -13,18 +13,19 @@ import (
 
 // Field is a struct field as encoding/json sees it.
 type Field struct {
+	// Go is the Go field.
 	Go        reflect.StructField
-	Declaring reflect.Type // the struct that Go is a field of
+	Declaring reflect.Type // the struct that declares the field
 	At        []int        // index from the outer struct; several steps for a field of an embedded struct
-	Name      string       // in JSON
+	Name      string       // the name in JSON
 	Tagged    bool         // Name is from the json tag
-	OmitEmpty bool
-	OmitZero  bool
-	AsString  bool // the option ",string" has an effect
+	OmitEmpty bool         // the option omitempty
+	OmitZero  bool         // the option omitzero
+	AsString  bool         // the option ",string" has an effect
 }
 
-// Parse reads the json tag of a field. false says that JSON does not have the field; inlined that it has the fields of
-// its struct instead. Declaring and At are not set.
+// Parse reads the json tag of a field. ok is false if JSON does not have the field. inlined means that JSON has the fields of its
+// struct instead. Declaring and At are not set.
 func Parse(f reflect.StructField) (field Field, inlined, ok bool) {
 	tag := f.Tag.Get("json")
 	name, options, _ := strings.Cut(tag, ",")
@@ -50,7 +51,7 @@ func Parse(f reflect.StructField) (field Field, inlined, ok bool) {
 	return field, false, true
 }
 
-// Stringable tells whether the option ",string" has an effect on fields of a kind.
+// Stringable reports whether the option ",string" has an effect on fields of a kind.
 func Stringable(k reflect.Kind) bool {
 	switch k {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64:
@@ -59,7 +60,7 @@ func Stringable(k reflect.Kind) bool {
 	return k >= reflect.Int && k <= reflect.Uintptr
 }
 
-// Dereference returns the type that unnamed pointers lead to from t, which may be nil.
+// Dereference returns the type that t points to through unnamed pointers. t may be nil.
 func Dereference(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer && t.Name() == "" {
 		t = t.Elem()
@@ -67,9 +68,9 @@ func Dereference(t reflect.Type) reflect.Type {
 	return t
 }
 
-// Of returns the fields of a struct in JSON, those of embedded structs among them, in the order of their declaration.
-// Of fields with one name, the least deeply embedded counts, of equally deep ones the only one with a name in its tag,
-// else none. others, unless it is nil, is told of the fields that JSON does not have, and of embedded structs.
+// Of returns the fields that a struct has in JSON, including those of embedded structs, in the order of declaration. If several
+// fields have one name, the least deeply embedded field counts; of equally deep fields, the only one whose name is in its tag;
+// otherwise none. others may be nil; it is called for fields that JSON does not have, and for embedded structs.
 func Of(t reflect.Type, others func(declaring reflect.Type, f reflect.StructField, inlined bool)) []Field {
 	all := collect(nil, t, nil, nil, others)
 	byName := make(map[string][]Field, len(all))
@@ -82,7 +83,7 @@ func Of(t reflect.Type, others func(declaring reflect.Type, f reflect.StructFiel
 	return slices.DeleteFunc(all, func(f Field) bool { return !dominates(f, byName[f.Name]) })
 }
 
-// dominates tells whether f is the field that a name stands for.
+// dominates reports whether f is the field that counts among the fields with its name.
 func dominates(f Field, same []Field) bool {
 	ties := 0
 	for _, other := range same {
@@ -108,7 +109,7 @@ func compareRank(a, b Field) int {
 
 func collect(out []Field, t reflect.Type, at []int, within []reflect.Type, others func(reflect.Type, reflect.StructField, bool)) []Field {
 	if slices.Contains(within, t) {
-		return out // a struct that embeds itself through a pointer
+		return out // the struct embeds itself through a pointer
 	}
 	within = append(within[:len(within):len(within)], t)
 	for i := range t.NumField() {

@@ -26,7 +26,7 @@ type (
 	}
 )
 
-// TestOfIsWhatIsWritten compares with what encoding/json writes.
+// TestOfIsWhatIsWritten compares Of with the output of encoding/json.
 func TestOfIsWhatIsWritten(t *testing.T) {
 	for _, v := range []any{
 		struct{ A, b int }{},

@@ -5,10 +5,11 @@ import (
 	"reflect"
 )
 
-// Seeker tells whether a type has a struct field of some sort, itself or in anything it is made of: most types have no
-// tag of a sort, and to see that is much less work than to read them. It remembers the types that have none. Match must be
-// set and is asked for every field, those that JSON does not have too. It must not be used concurrently.
+// Seeker reports whether a type, or any type inside it, has a struct field for which Match returns true. Most types have no such
+// field, and finding that out is much cheaper than reading their tags. A Seeker caches the types that have none. Match must be
+// set; it is called for every field, also for fields that JSON does not have. A Seeker must not be used concurrently.
 type Seeker struct {
+	// Match reports whether a field is one that the Seeker looks for.
 	Match func(f reflect.StructField) bool
 
 	none map[reflect.Type]struct{}

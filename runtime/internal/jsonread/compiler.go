@@ -11,16 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Compiler makes the tables by which values of Go types are read and keeps them, as many as there are types. The zero
-// Compiler is ready. All methods may be called concurrently; it must not be copied.
+// Compiler makes and caches the tables by which values of Go types are decoded. It keeps one table for each type. The zero
+// Compiler is ready to use. All methods may be called concurrently. It must not be copied.
 type Compiler struct {
-	known sync.Map // reflect.Type of a struct → *table, nil if it is none
+	known sync.Map // reflect.Type of a struct → *table, nil if this package does not decode it
 	mu    sync.Mutex
-	made  map[reflect.Type]readFunc // guarded by mu: of all types met, those in known are whole
+	made  map[reflect.Type]readFunc // guarded by mu: functions of all types met; those in known are complete
 }
 
-// Read fills the struct that into points to, which must be a new one, from text. false says that this is for others to do,
-// and then into may have been filled in part. Neither text nor parts of it are kept.
+// Read decodes text into the struct that into points to, which must be new. If ok is false, the caller must use another decoder;
+// into may then be partly filled. Neither text nor parts of it are kept.
 func (c *Compiler) Read(text []byte, into any) (ok bool) {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -31,7 +31,7 @@ func (c *Compiler) Read(text []byte, into any) (ok bool) {
 		return false
 	}
 	defer func() {
-		if recover() != nil { // a type's own method: who reads the text in the ordinary way hears of it too
+		if recover() != nil { // a type's own method panicked; it will panic again in the ordinary decoder
 			ok = false
 		}
 	}()
@@ -44,13 +44,13 @@ func (c *Compiler) Read(text []byte, into any) (ok bool) {
 	return r.at == len(text)
 }
 
-// readFunc reads the value at hand into v, which is settable and zero.
+// readFunc decodes the next value into v, which is settable and zero.
 type readFunc func(r *reader, v reflect.Value) bool
 
-// refuse is the readFunc of what is not read here.
+// refuse is the readFunc of types that this package does not decode.
 func refuse(*reader, reflect.Value) bool { return false }
 
-// of returns the table of a struct type, nil if it has none.
+// of returns the table of a struct type, or nil if it has none.
 func (c *Compiler) of(t reflect.Type) *table {
 	if known, ok := c.known.Load(t); ok {
 		return known.(*table)
@@ -68,10 +68,10 @@ func (c *Compiler) of(t reflect.Type) *table {
 	return whole
 }
 
-// reads tells whether values of a type have the methods of an interface.
+// reads reports whether a pointer to t implements the interface I.
 func reads[I any](t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[I]()) }
 
-// reader returns what reads values of a type. The caller holds mu.
+// reader returns the readFunc of a type. The caller holds mu.
 func (c *Compiler) reader(t reflect.Type) readFunc {
 	if f, ok := c.made[t]; ok {
 		return f
@@ -95,7 +95,7 @@ func (c *Compiler) compile(t reflect.Type) readFunc {
 		}
 		return refuse
 	case reads[json.Unmarshaler](t):
-		if t.Name() == "" { // its methods are those of something embedded, which encoding/json does not always see
+		if t.Name() == "" { // its methods are those of an embedded type, which encoding/json does not always call
 			return refuse
 		}
 		return readItself
@@ -199,7 +199,7 @@ func (c *Compiler) mapOf(t reflect.Type) readFunc {
 	}
 }
 
-// table is how a struct is read.
+// table describes how a struct is decoded.
 type table struct {
 	fields []field
 	byName map[string]int // index in fields
@@ -211,10 +211,10 @@ type field struct {
 	read readFunc
 }
 
-// mostFields is how many fields a struct may have.
+// mostFields limits the fields of a struct.
 const mostFields = 128
 
-// table makes the table of a struct, nil if it is not read here. The caller holds mu.
+// table returns the table of a struct, or nil if this package does not decode it. The caller holds mu.
 func (c *Compiler) table(t reflect.Type) *table {
 	all := jsonfield.Of(t, nil)
 	if len(all) > mostFields {
@@ -239,7 +239,7 @@ func (c *Compiler) table(t reflect.Type) *table {
 	return made
 }
 
-// isPlainName tells of names that encoding/json takes from a tag as they are.
+// isPlainName reports whether encoding/json uses the name in a tag unchanged.
 func isPlainName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -250,7 +250,7 @@ func isPlainName(name string) bool {
 	return name != ""
 }
 
-// direct tells of a field that no pointer leads to, and no field that is not exported.
+// direct reports whether a field is reached without pointers and without unexported fields.
 func direct(t reflect.Type, at []int) bool {
 	for _, i := range at {
 		if t.Kind() != reflect.Struct || !t.Field(i).IsExported() {

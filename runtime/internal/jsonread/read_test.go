@@ -49,7 +49,7 @@ type (
 	Clash2 struct {
 		Both string
 	}
-	// itself reads itself, and panics at what it cannot stand.
+	// itself decodes itself, and panics for some texts.
 	itself struct{ text string }
 
 	odd struct {
@@ -124,7 +124,7 @@ func (i *itself) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// types are what the texts of these tests are read into.
+// types returns values of the types that the texts of these tests are decoded into.
 func types() []any {
 	return []any{
 		&widget{}, &odd{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Node{}, &corev1.Service{}, &corev1.Event{},
@@ -137,7 +137,7 @@ func types() []any {
 
 func fresh(of any) any { return reflect.New(reflect.TypeOf(of).Elem()).Interface() }
 
-// strict is the ordinary way.
+// strict is the ordinary decoder.
 func strict(text []byte, into any) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -148,7 +148,7 @@ func strict(text []byte, into any) (ok bool) {
 	return err == nil && len(problems) == 0
 }
 
-// same fails unless a text that is read here is read as in the ordinary way. It tells whether it was.
+// same fails if jsonread decodes a text to another value than the ordinary decoder. It reports whether jsonread decoded the text.
 func same(t *testing.T, c *jsonread.Compiler, of any, text []byte) bool {
 	t.Helper()
 	got, want, before := fresh(of), fresh(of), string(text)
@@ -167,7 +167,7 @@ func same(t *testing.T, c *jsonread.Compiler, of any, text []byte) bool {
 	return true
 }
 
-// TestReadObjects reads what encoding/json writes of random objects, all of which is read here.
+// TestReadObjects decodes the JSON of random objects, all of which jsonread must decode.
 func TestReadObjects(t *testing.T) {
 	var c jsonread.Compiler
 	fill := randfill.NewWithSeed(1).NilChance(0.5).NumElements(0, 3).MaxDepth(12).Funcs(
@@ -204,7 +204,7 @@ func TestReadObjects(t *testing.T) {
 	}
 }
 
-// usual are texts that are read here, by the index of their type.
+// usual are texts that jsonread decodes, by the index of their type.
 var usual = []struct {
 	of   int
 	text string
@@ -224,7 +224,7 @@ var usual = []struct {
 	{3, `{"data":{"a":"AAEC","b":null}}`}, {4, `{"binaryData":{"a":""},"immutable":true}`},
 }
 
-// unusual are texts that are not read here.
+// unusual are texts that jsonread does not decode.
 var unusual = []struct {
 	of   int
 	text string
@@ -250,7 +250,7 @@ var unusual = []struct {
 	{25, `{}`}, {26, `{}`},
 }
 
-// TestReadTexts says of single texts whether they are read here.
+// TestReadTexts checks for single texts whether jsonread decodes them.
 func TestReadTexts(t *testing.T) {
 	var c jsonread.Compiler
 	of := types()
@@ -271,7 +271,7 @@ func TestReadTexts(t *testing.T) {
 	}
 }
 
-// TestReadChanged reads texts that were changed at random places.
+// TestReadChanged decodes texts with random changes.
 func TestReadChanged(t *testing.T) {
 	var c jsonread.Compiler
 	random := rand.New(rand.NewPCG(1, 2))
@@ -293,7 +293,7 @@ func TestReadChanged(t *testing.T) {
 	}
 }
 
-// changed returns a text with something put in the place of one of its tokens, before it, or taken away.
+// changed returns a text in which a token was replaced, inserted or removed.
 func changed(random *rand.Rand, text []byte) []byte {
 	pieces := []string{
 		"null", "true", "1.0", "1e3", "-1", "0", "99999999999999999999", `"x"`, "{}", "[]", "{", "}", "[", "]", ",", ":", `"`, `\`, " ", "\n", "\xff", "\u00e9", `\u0041`, `\ud800`,
@@ -326,7 +326,7 @@ func changed(random *rand.Rand, text []byte) []byte {
 	return append(append(out, piece...), text[end:]...)
 }
 
-// TestReadConcurrently has many make the tables of the same types.
+// TestReadConcurrently makes the tables of the same types in many goroutines.
 func TestReadConcurrently(t *testing.T) {
 	var c jsonread.Compiler
 	var all sync.WaitGroup
@@ -340,7 +340,7 @@ func TestReadConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzRead compares with the ordinary way.
+// FuzzRead compares jsonread with the ordinary decoder.
 func FuzzRead(f *testing.F) {
 	for _, u := range usual {
 		f.Add(u.of, []byte(u.text))

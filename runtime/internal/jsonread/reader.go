@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// reader is a text that is being read. Its methods read what is at hand, without white space before it, and return false
-// for what is not JSON or not read here; then nothing more is to be read.
+// reader is a text that is being decoded. Its methods decode the next part, without white space before it. They return false
+// for invalid JSON and for anything that this package refuses; after that no method may be called.
 type reader struct {
 	text  []byte
 	at    int
 	depth int
-	short strings.Builder // shortString has its strings in it
+	short strings.Builder // shortString makes its strings in it
 }
 
-// mostDepth bounds how deep values may be nested: they are read by recursion.
+// mostDepth limits the nesting of values, because they are decoded recursively.
 const mostDepth = 1000
 
 func (r *reader) space() {
@@ -31,7 +31,7 @@ func (r *reader) space() {
 	}
 }
 
-// take reads a byte.
+// take consumes the byte c.
 func (r *reader) take(c byte) bool {
 	if r.at < len(r.text) && r.text[r.at] == c {
 		r.at++
@@ -40,7 +40,7 @@ func (r *reader) take(c byte) bool {
 	return false
 }
 
-// literal reads true, false or null.
+// literal consumes true, false or null.
 func (r *reader) literal(word string) bool {
 	if rest := r.text[r.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
 		r.at += len(word)
@@ -53,14 +53,14 @@ func (r *reader) null() bool {
 	return r.at < len(r.text) && r.text[r.at] == 'n' && r.literal("null")
 }
 
-// open reads the beginning of an object or array, of which next then reads the rest but for the members themselves.
+// open consumes the beginning of an object or array. The method next then consumes the rest, except the members themselves.
 func (r *reader) open(c byte) bool {
 	r.depth++
 	return r.depth <= mostDepth && r.take(c)
 }
 
-// next goes on to the next member of an object or array, which end ends. Without more, ok says that it has ended well; what
-// follows a comma is left to who reads it.
+// next advances to the next member of an object or array that ends with the byte end. If more is false, ok reports whether it has
+// ended properly. The caller decodes the value that follows a comma.
 func (r *reader) next(end byte, first bool) (more, ok bool) {
 	r.space()
 	switch {
@@ -76,7 +76,7 @@ func (r *reader) next(end byte, first bool) (more, ok bool) {
 	return true, true
 }
 
-// members reads an object, with a call of f for each value.
+// members decodes an object, and calls f for each value.
 func (r *reader) members(f func(name string) bool) bool {
 	if !r.open('{') {
 		return false
@@ -92,7 +92,7 @@ func (r *reader) members(f func(name string) bool) bool {
 	}
 }
 
-// elements reads an array, with a call of f for each element.
+// elements decodes an array, and calls f for each element.
 func (r *reader) elements(f func() bool) bool {
 	if !r.open('[') {
 		return false
@@ -116,7 +116,7 @@ func (r *reader) colon() bool {
 	return true
 }
 
-// name reads the name of a field and what is between it and the value. The bytes are the text's.
+// name decodes the name of a member, and consumes everything up to its value. The bytes are part of the text.
 func (r *reader) name() ([]byte, bool) {
 	if !r.take('"') {
 		return nil, false
@@ -130,7 +130,7 @@ func (r *reader) name() ([]byte, bool) {
 	return r.text[from:end], r.colon()
 }
 
-// string reads a string.
+// string decodes a string.
 func (r *reader) string() (string, bool) {
 	text, ok := r.bytes()
 	if !ok || len(text) == 0 {
@@ -139,14 +139,14 @@ func (r *reader) string() (string, bool) {
 	return r.stringOf(text), true
 }
 
-// Strings of up to shortest bytes share memory, of which others may stay as long as one of them does: no more than a few
-// times what a string and its own allocation take.
+// Strings of up to shortest bytes share memory, which is kept as long as one of them is in use: at most a few times the memory of
+// a string with its own allocation.
 const (
 	shortest   = 32
 	sharedSize = 256
 )
 
-// stringOf makes a string.
+// stringOf returns a string with the bytes of text.
 func (r *reader) stringOf(text []byte) string {
 	if len(text) > shortest {
 		return string(text)
@@ -160,7 +160,7 @@ func (r *reader) stringOf(text []byte) string {
 	return r.short.String()[from:]
 }
 
-// bytes reads a string. The bytes are the text's, or new ones.
+// bytes decodes a string. The bytes are part of the text, or new.
 func (r *reader) bytes() ([]byte, bool) {
 	if !r.take('"') {
 		return nil, false
@@ -197,13 +197,13 @@ func (r *reader) bytes() ([]byte, bool) {
 	}
 }
 
-// plainEnd returns the offset of the first byte from at on that is not plain: a quote, a backslash, a control character or
-// one beyond ASCII. It looks at eight bytes at a time.
+// plainEnd returns the offset of the first byte, from at on, that is not plain: a quote, a backslash, a control character or a
+// byte beyond ASCII. It examines eight bytes at a time.
 func plainEnd(text []byte, at int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(text); at += 8 {
 		w := binary.LittleEndian.Uint64(text[at:])
-		// The top bit of each byte that is not plain, and perhaps of some after the first.
+		// The top bit is set in each byte that is not plain, and perhaps in some bytes after the first of these.
 		if odd := (w | (w - ones*' ') | ((w ^ ones*'"') - ones) | ((w ^ ones*'\\') - ones)) & tops; odd != 0 {
 			return at + bits.TrailingZeros64(odd)/8
 		}
@@ -216,7 +216,7 @@ func plainEnd(text []byte, at int) int {
 	return at
 }
 
-// unescape returns what is between the quotes of a string with escapes.
+// unescape returns the content of a string with escapes.
 func unescape(text []byte) ([]byte, bool) {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -224,7 +224,7 @@ func unescape(text []byte) ([]byte, bool) {
 			out = append(out, text[i])
 			continue
 		}
-		i++ // bytes has seen to it that there is one more
+		i++ // the method bytes has checked that there is one more byte
 		switch c := text[i]; c {
 		case '"', '\\', '/':
 			out = append(out, c)
@@ -284,7 +284,7 @@ func hex4(text []byte) (rune, bool) {
 	return n, true
 }
 
-// number reads a number and returns its text.
+// number consumes a number and returns its text.
 func (r *reader) number() ([]byte, bool) {
 	from := r.at
 	r.take('-')
@@ -313,7 +313,7 @@ func (r *reader) digits() bool {
 	return r.at > from
 }
 
-// skip reads any value and makes nothing of it.
+// skip consumes any value without decoding it.
 func (r *reader) skip() bool {
 	if r.at == len(r.text) {
 		return false

@@ -2,7 +2,7 @@ package jsonread
 
 import "reflect"
 
-// read is the table's readFunc.
+// read is the readFunc of the table.
 func (t *table) read(r *reader, v reflect.Value) bool {
 	if r.null() {
 		return true
@@ -37,8 +37,8 @@ func (t *table) read(r *reader, v reflect.Value) bool {
 	}
 }
 
-// find returns the index of the field of a name, or -1. Most texts have their members in the order of the struct: the
-// field at next is looked at first.
+// find returns the index of the field with a name, or -1. The members of most texts are in the order of the struct, so the field
+// at next is compared first.
 func (t *table) find(name []byte, next int) int {
 	if next < len(t.fields) && t.fields[next].name == string(name) {
 		return next

@@ -80,7 +80,7 @@ func readFloat(r *reader, v reflect.Value) bool {
 	return true
 }
 
-// readBytes reads what is base64 in JSON.
+// readBytes decodes base64.
 func readBytes(r *reader, v reflect.Value) bool {
 	if r.null() {
 		return true
@@ -98,13 +98,13 @@ func readBytes(r *reader, v reflect.Value) bool {
 	return true
 }
 
-// readItself lets a value read itself, null too.
+// readItself calls the value's own UnmarshalJSON, also for null.
 func readItself(r *reader, v reflect.Value) bool {
 	from := r.at
 	return r.skip() && v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(r.text[from:r.at:r.at]) == nil
 }
 
-// readTime reads an API time as its own method does.
+// readTime decodes an API time as its own method does.
 func readTime(r *reader, v reflect.Value) bool {
 	if r.null() {
 		return true
@@ -149,7 +149,7 @@ func readAny(r *reader, v reflect.Value) bool {
 	return ok
 }
 
-// value reads any value.
+// value decodes any value.
 func (r *reader) value() (any, bool) {
 	if r.at == len(r.text) {
 		return nil, false

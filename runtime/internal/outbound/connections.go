@@ -1,5 +1,5 @@
-// Package outbound is what the HTTP clients of package runtime/client and of package runtime/webhook have in common: connections
-// that end with their owner, and the errors that refusals of a server of the Kubernetes API become.
+// Package outbound has the common parts of the HTTP clients in packages runtime/client and runtime/webhook: connections that are
+// closed with their owner, and errors made from error answers of Kubernetes API servers.
 package outbound
 
 import (
@@ -11,8 +11,8 @@ import (
 // Dial opens a connection, as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Connections are all connections that one owner has open. An http.Transport may go on connecting after the request that needed
-// the connection is gone, and closes only connections that it knows to be idle; so all of them are closed here. The methods may
+// Connections are all open connections of one owner. An http.Transport may go on dialing after the request that needed the
+// connection has ended, and closes only connections that it knows to be idle. Close therefore closes all of them. The methods may
 // be called concurrently.
 type Connections struct {
 	life context.Context
@@ -29,13 +29,13 @@ type connection struct {
 	of *Connections
 }
 
-// NewConnections returns the connections of an owner who lives as long as life. The owner cancels life, with the error that
-// dials are to fail with as its cause, and calls Close then.
+// NewConnections returns the connections of an owner whose lifetime is the context life. To end, the owner cancels life with a
+// cause, which is the error of later dials, and then calls Close.
 func NewConnections(life context.Context, open Dial) *Connections {
 	return &Connections{life: life, open: open, all: map[*connection]struct{}{}}
 }
 
-// Dial opens a connection that Close closes. It fails with the cause of life's end after that.
+// Dial opens a connection, which Close closes. After life has ended, it returns the cause.
 func (c *Connections) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c.mu.Lock()
 	if c.closed {
@@ -71,7 +71,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Close closes all connections and waits for those that are being opened, which fail. life is over when it is called.
+// Close closes all connections and waits for dials in progress, which fail. The owner must have cancelled life before.
 func (c *Connections) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// MaxRefusal is how many bytes are read of an answer that is an error.
+	// MaxRefusal limits the bytes that are read of an error answer.
 	MaxRefusal = 1 << 20
 
-	maxRefusalText = 2048 // bytes that are shown when they are text
+	maxRefusalText = 2048 // the largest part of a text body that is shown, in bytes
 	maxRefusalYAML = 64 << 10
 )
 
-// Refusal is the error that an answer is whose code is not one of success: the Status in its body, or what its code means, in
-// the words of client-go. The method is that of the request before redirects; the resource and the name are those of the object
-// that was asked for, if any.
+// Refusal returns the error for an answer whose code does not mean success: the Status in its body, or an error for its code with
+// the text of client-go. method is that of the request before redirects. resource and name are those of the requested object, if
+// any.
 func Refusal(resp *http.Response, body []byte, method string, resource schema.GroupResource, name string) error {
 	if err := StatusError(body); err != nil {
 		return err
@@ -36,7 +36,8 @@ func Refusal(resp *http.Response, body []byte, method string, resource schema.Gr
 	return apierrors.NewGenericServerResponse(resp.StatusCode, method, resource, name, message, seconds, true)
 }
 
-// StatusError returns the error that a text in JSON or YAML is: a Status of a failure, of any apiVersion. Any other text is nil.
+// StatusError returns the error for a text in JSON or YAML that is a failure Status of any apiVersion, and nil for any other
+// text.
 func StatusError(text []byte) error {
 	if len(text) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// RetryAfter returns how long an answer asks to wait before its request is sent again (RFC 9110, section 10.2.3, in seconds), and
-// whether it does. A date is not understood, as in client-go.
+// RetryAfter returns the time that an answer asks the client to wait before the request is sent again, and whether it asks for
+// that (RFC 9110, section 10.2.3, in seconds). A date is ignored, as in client-go.
 func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err != nil {
@@ -23,7 +23,7 @@ func Lasts(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil && (!ok || time.Until(until) > d)
 }
 
-// Sleep waits, and reports whether ctx lasted as long.
+// Sleep waits for d or until ctx ends, and reports whether d has passed.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,23 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Compiler makes the tables of Go types and keeps them, as many as there are types. The zero Compiler is ready. All
-// methods may be called concurrently; it must not be copied.
+// Compiler makes and caches the tables of Go types. It keeps one table for each type. The zero Compiler is ready to use. All
+// methods may be called concurrently. It must not be copied.
 type Compiler struct {
 	known  sync.Map   // reflect.Type → compiled
 	texts  sync.Pool  // of *writer
-	mu     sync.Mutex // held while tables are made, so that there is one of a type; guards guards
+	mu     sync.Mutex // held while tables are made, so that each type has only one; guards the field guards
 	guards map[reflect.Type]*guard
 }
 
-// compiled is what became of a type: one of both is set.
+// compiled is the result for a type: exactly one of the fields is set.
 type compiled struct {
 	message *Message
 	err     error
 }
 
-// Of returns the message that a struct type is. An error says why it is none: which of its fields has no tag, and what
-// to write.
+// Of returns the message of a struct type. If the type has no protobuf form, the error names the field without a valid tag, and
+// says what to write.
 func (c *Compiler) Of(t reflect.Type) (*Message, error) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%v has no protobuf form: it is no struct", t)
@@ -48,14 +48,14 @@ func (c *Compiler) Of(t reflect.Type) (*Message, error) {
 	return m, nil
 }
 
-// builder makes the tables of a type and of all that it consists of.
+// builder makes the tables of a type and of all types inside it.
 type builder struct {
 	compiler *Compiler
-	made     map[reflect.Type]*Message // whole when the first call of message has returned
+	made     map[reflect.Type]*Message // complete when the first call of message has returned
 }
 
-// message returns the table of a struct, or of a slice or a map that is a message of its own. One that refers to itself
-// gets the pointer to what is still being made.
+// message returns the table of a struct, or of a slice or a map that is a message of its own. A type that contains itself gets
+// the pointer to its table before the table is complete.
 func (b builder) message(t reflect.Type) (*Message, error) {
 	if known, ok := b.compiler.known.Load(t); ok && known.(compiled).err == nil {
 		return known.(compiled).message, nil
@@ -119,7 +119,7 @@ func (b builder) fields(m *Message) error {
 	return nil
 }
 
-// innerError is about a field of the type that a field has.
+// innerError is an error about a field of the type of a field.
 type innerError struct {
 	typ reflect.Type
 	err error
@@ -128,7 +128,7 @@ type innerError struct {
 func (e *innerError) Error() string { return nameOf(e.typ) + ": " + e.err.Error() }
 func (e *innerError) Unwrap() error { return e.err }
 
-// field fills in what the type and the tag of a field say.
+// field sets the parts of f that depend on the type and the tag of a field.
 func (b builder) field(f *field, t reflect.Type, label tag) (err error) {
 	switch {
 	case !isList(t):
@@ -153,8 +153,8 @@ func (b builder) field(f *field, t reflect.Type, label tag) (err error) {
 	return err
 }
 
-// element fills in what is written of one value: of a field, of an item or of a map's key or value. wire is what the tag
-// says; empty: what is usual for the type.
+// element sets the parts of e for one value: of a field, of an item, or of a map's key or value. wire is the encoding in the tag;
+// "" means the usual encoding of the type.
 func (b builder) element(e *element, t reflect.Type, wire string) (err error) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -177,7 +177,7 @@ func (b builder) element(e *element, t reflect.Type, wire string) (err error) {
 	return err
 }
 
-// mapping fills in what is written of a map.
+// mapping sets the parts of f that depend on a map's type.
 func (b builder) mapping(f *field, t reflect.Type) error {
 	f.entry = newEntry(t)
 	if err := b.element(&f.entry.key, t.Key(), ""); err != nil {

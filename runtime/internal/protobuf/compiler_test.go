@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// promoted has the methods of what it embeds, which know nothing of its other field.
+// promoted has the methods of the type that it embeds, which do not handle its other field.
 type promoted struct {
 	metav1.ObjectMeta `protobuf:"bytes,1,opt,name=metadata"`
 	Extra             string `protobuf:"bytes,2,opt,name=extra"`
@@ -22,7 +22,7 @@ type hidden struct {
 	A string `protobuf:"bytes,1,opt,name=a"`
 }
 
-// Types without a form say why, and what to do.
+// The error for a type without a protobuf form names the reason and the correction.
 func TestOfRefuses(t *testing.T) {
 	type untagged struct {
 		Name string `json:"name" protobuf:"bytes,2,opt,name=name"`
@@ -105,7 +105,7 @@ func TestOfRefuses(t *testing.T) {
 		{struct{ *corev1.ConfigMap }{}, "field ConfigMap has no protobuf tag"},
 	} {
 		var compiler protobuf.Compiler
-		for range 2 { // the second time it is known
+		for range 2 { // the second result comes from the cache
 			m, err := compiler.Of(reflect.TypeOf(c.of))
 			if m != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%T: %v, want %s", c.of, err, c.want)
@@ -117,7 +117,7 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// A type that could not be made leaves nothing half made behind.
+// After an error for a type, no incomplete tables are left in the cache.
 func TestOfAfterARefusal(t *testing.T) {
 	type inner struct {
 		A string         `protobuf:"bytes,1,opt"`
@@ -138,7 +138,7 @@ func TestOfAfterARefusal(t *testing.T) {
 	}
 	m, err := c.Of(reflect.TypeFor[good]())
 	must(t, err)
-	_, err = c.Of(reflect.TypeFor[texts]()) // which has lists of lists in it
+	_, err = c.Of(reflect.TypeFor[texts]()) // contains lists of lists
 	must(t, err)
 	if _, err := c.Of(reflect.TypeFor[[]string]()); err == nil {
 		t.Error("a slice has a form of its own")
@@ -148,11 +148,11 @@ func TestOfAfterARefusal(t *testing.T) {
 	}
 }
 
-// Methods are used where they are the type's own, and tags elsewhere.
+// The methods of a type are used if they are its own, and otherwise its tags.
 func TestPromotedMethodsAreNotTaken(t *testing.T) {
 	written(t, "a type with promoted methods", &promoted{Extra: "x"},
 		joined(counted(1, marshal(t, &metav1.ObjectMeta{})), text(2, "x")))
-	options := &metav1.DeleteOptions{DryRun: []string{"All"}} // it embeds no more than TypeMeta, which has methods
+	options := &metav1.DeleteOptions{DryRun: []string{"All"}} // it embeds only TypeMeta, which has methods
 	written(t, "DeleteOptions", options, marshal(t, options))
 	status := &metav1.Status{Message: "m"}
 	written(t, "Status", status, marshal(t, status))
@@ -164,7 +164,7 @@ func marshal(t testing.TB, m interface{ Marshal() ([]byte, error) }) []byte {
 	return b
 }
 
-// Any number of goroutines may ask for types that have each other in them.
+// Any number of goroutines may request types that contain each other.
 func TestConcurrentUse(t *testing.T) {
 	type b struct {
 		T *texts `protobuf:"bytes,1,opt"`

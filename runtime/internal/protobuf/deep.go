@@ -2,18 +2,18 @@ package protobuf
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// maxDepth is how deep messages may be nested: as deep as encoding/json reads values.
+// maxDepth limits the nesting of messages. encoding/json has the same limit.
 const maxDepth = 10000
 
-// tooDeep reports whether a message could be nested more than maxDepth deep. What is a message and what a string only
-// its type knows: all that could be a message counts. What the generated methods pass over is passed over, groups and
-// numbers of fields that are too large included, of a group all but its ends counting as fields. Each byte is looked at
-// as part of one message at most, so this takes time in proportion to the text.
+// tooDeep reports whether the nesting of a message could exceed most. Only the type knows which fields are messages and which are
+// strings, so every field that could be a message counts as one. Parts that the generated methods skip are skipped, including
+// groups and fields with numbers that are too large; inside a group everything except its ends counts as fields. Each byte is
+// examined as part of at most one message, so the time is proportional to the length of the text.
 func tooDeep(message []byte, most int) bool {
-	if len(message) <= 2*most { // a level takes two bytes at least
+	if len(message) <= 2*most { // a level takes at least two bytes
 		return false
 	}
-	var open [][]byte // what is left of the messages around the one at hand
+	var open [][]byte // the rests of the messages around the present one
 	rest := message
 	for {
 		if len(rest) == 0 {
@@ -51,8 +51,8 @@ func tooDeep(message []byte, most int) bool {
 	}
 }
 
-// looseVarint reads a number as the generated methods do: what does not fit into 64 bits of its tenth byte is dropped,
-// where protowire refuses it. n is how many bytes it takes, negative when there is none.
+// looseVarint decodes a number as the generated methods do: bits of the tenth byte that do not fit into 64 bits are dropped,
+// while protowire returns an error for them. n is the number of bytes, and negative if there is no number.
 func looseVarint(text []byte) (v uint64, n int) {
 	for i := range min(len(text), 10) {
 		if v |= uint64(text[i]&0x7f) << (7 * i); text[i] < 0x80 {
@@ -62,7 +62,7 @@ func looseVarint(text []byte) (v uint64, n int) {
 	return 0, -1
 }
 
-// after is text without its first n bytes; nothing when n is negative.
+// after returns text without its first n bytes, or nothing if n is negative.
 func after(text []byte, n int) []byte {
 	if n < 0 {
 		return nil

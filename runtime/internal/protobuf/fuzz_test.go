@@ -11,8 +11,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// Whatever a message is: tables read what generated methods read, and what they have read they write so that it is read as
-// the same again.
+// For any message, tables decode what generated methods decode, and encode the result so that decoding it again gives the same
+// value.
 func FuzzUnmarshal(f *testing.F) {
 	all, c := mirrors{}, &protobuf.Compiler{}
 	likes := []reflect.Type{reflect.TypeFor[corev1.Pod](), reflect.TypeFor[corev1.ConfigMap](), reflect.TypeFor[networkingv1.Ingress](), reflect.TypeFor[authenticationv1.TokenReview](), reflect.TypeFor[admissionv1.AdmissionReview]()}

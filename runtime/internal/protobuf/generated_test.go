@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubernetesMessage is what the types of k8s.io/api are.
+// kubernetesMessage is implemented by the types of k8s.io/api.
 type kubernetesMessage interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
@@ -43,7 +43,7 @@ func eachKind(t *testing.T, f func(t *testing.T, real reflect.Type, m *protobuf.
 	}
 }
 
-// What is written is what generated methods write, and what is read what they read, for every kind of k8s.io/api.
+// For every kind of k8s.io/api, tables encode and decode like the generated methods.
 func TestTablesDoWhatGeneratedMethodsDo(t *testing.T) {
 	rounds := 6
 	if testing.Short() {
@@ -52,7 +52,7 @@ func TestTablesDoWhatGeneratedMethodsDo(t *testing.T) {
 	eachKind(t, func(t *testing.T, typ reflect.Type, m *protobuf.Message, mirror reflect.Type) {
 		for seed := range int64(rounds) {
 			obj := reflect.New(typ)
-			if seed > 0 { // the zero value has its bytes, too
+			if seed > 0 { // the zero value has an encoding, too
 				filler(seed).Fill(obj.Interface())
 			}
 			want, err := obj.Interface().(kubernetesMessage).Marshal()
@@ -73,13 +73,13 @@ func TestTablesDoWhatGeneratedMethodsDo(t *testing.T) {
 	})
 }
 
-// sameReading reads a message by the methods and by the table, and reports whether it is one.
+// sameReading decodes a message by the methods and by the table, compares the results, and reports whether the message is valid.
 func sameReading(t *testing.T, typ reflect.Type, m *protobuf.Message, mirror reflect.Type, message []byte) bool {
 	t.Helper()
 	want, got, like := reflect.New(typ), reflect.New(typ), reflect.New(mirror)
 	err := m.Unmarshal(message, like.Interface())
 	if err != nil && strings.Contains(err.Error(), "longer than the") {
-		return false // the methods do not look, and go on and on
+		return false // the generated methods do not check this, and would take very long
 	}
 	wantErr := want.Interface().(kubernetesMessage).Unmarshal(message)
 	if (err == nil) != (wantErr == nil) {
@@ -95,7 +95,7 @@ func sameReading(t *testing.T, typ reflect.Type, m *protobuf.Message, mirror ref
 	return true
 }
 
-// Messages that are somehow wrong are read, or refused, as generated methods do.
+// Damaged messages are decoded or refused as by generated methods.
 func TestTablesReadWhatGeneratedMethodsRead(t *testing.T) {
 	rounds, read, refused := int64(20), 0, 0
 	if testing.Short() {
@@ -124,7 +124,7 @@ func TestTablesReadWhatGeneratedMethodsRead(t *testing.T) {
 	}
 }
 
-// What a type does not know is passed over, or refused, as by generated methods.
+// Unknown fields are ignored or refused as by generated methods.
 func TestUnknownFields(t *testing.T) {
 	typ := reflect.TypeFor[corev1.ConfigMap]()
 	mirror := mirrors{}.of(typ)
@@ -145,7 +145,7 @@ func TestUnknownFields(t *testing.T) {
 		"groups in a group":             {joined(start, start, number(1, 1), end, start, end, number(1, 1), end), true},
 		"a group that another ends":     {joined(start, other), true},
 		"a number beyond 64 bits":       {joined(protowire.AppendTag(nil, 1000, protowire.VarintType), overflow), true},
-		"a field number beyond 64 bits": {joined([]byte{0xc0}, overflow[1:], []byte{1}), true}, // it is 8
+		"a field number beyond 64 bits": {joined([]byte{0xc0}, overflow[1:], []byte{1}), true}, // truncated, it is 8
 		"a group without end":           {joined(start, number(1, 1)), false},
 		"a group in one without end":    {joined(start, start, end), false},
 		"the end of none":               {end, false},

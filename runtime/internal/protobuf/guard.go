@@ -8,25 +8,26 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// guard is for what the generated methods do not look at: whether a map's entry says of its key and its value that they
-// have a length, and whether they end where the entry ends. What does not would be read again and again, and copied:
+// guard checks map entries that the generated methods do not check: the key and the value must have a length, if their types need
+// one, and must end where the entry ends. Otherwise the generated methods would decode and copy the same bytes again and again:
 // three megabytes of such labels become hundreds of gigabytes.
 //
-// It has the fields of the messages that a type with such methods is, as the tags of its fields say, by number: only those
-// that are maps, or messages with maps in them. A nil guard has none.
+// A guard has, by number, those fields of a message with generated methods that are maps or are messages with maps in them, as
+// the tags of the Go type define them. A nil guard has none.
 type guard struct {
 	fields map[int32]guarded
-	maps   bool // there are maps in it, at any depth
+	maps   bool // the message contains maps at any depth
 }
 
-// guarded is a field: its message, or the entries of its map. inner is nil where no maps are.
+// guarded is a field of a guard: a message, or a map with its entries. inner is nil if the message or the map values contain no
+// maps.
 type guarded struct {
 	inner   *guard
 	isMap   bool
 	counted bool // of a map: its values have a length
 }
 
-// guarded returns the guard of a generated message.
+// guarded returns the guard of a message with generated methods.
 func (m *Message) guarded() *guard {
 	m.guardOnce.Do(func() {
 		m.compiler.mu.Lock()
@@ -39,11 +40,11 @@ func (m *Message) guarded() *guard {
 	return m.guard
 }
 
-// guardOf returns the guard of a type; mu is held.
+// guardOf returns the guard of a type. The caller holds mu.
 func (c *Compiler) guardOf(t reflect.Type) *guard {
 	found := map[reflect.Type]*guard{}
 	root := c.collect(t, found)
-	for changed := true; changed; { // messages may have themselves in them
+	for changed := true; changed; { // messages may contain themselves
 		changed = false
 		for _, g := range found {
 			for _, f := range g.fields {
@@ -72,7 +73,7 @@ func (c *Compiler) guardOf(t reflect.Type) *guard {
 	return root
 }
 
-// collect adds the guards of a type and of all that it consists of to found, without those that the compiler has.
+// collect adds the guards of a type and of all types inside it to found, except those that the compiler already has.
 func (c *Compiler) collect(t reflect.Type, found map[reflect.Type]*guard) *guard {
 	if g, ok := c.guards[t]; ok {
 		return g
@@ -107,8 +108,8 @@ func (c *Compiler) collect(t reflect.Type, found map[reflect.Type]*guard) *guard
 	return g
 }
 
-// check refuses a message with such an entry. What is no message ends it: Unmarshal says what is wrong. It calls itself
-// for each level, so that it is for messages that are not tooDeep.
+// check returns an error for a message with an invalid map entry. It stops at bytes that are not a message, because Unmarshal
+// returns the error for these. It is recursive, so it must only be called for messages that are not tooDeep.
 func (g *guard) check(message []byte) error {
 	if g == nil {
 		return nil
@@ -127,7 +128,7 @@ func (g *guard) check(message []byte) error {
 		if protowire.Type(tag&7) != bytesWire {
 			continue
 		}
-		f, ok := g.fields[int32(tag>>3)] // the generated methods cut it off, too
+		f, ok := g.fields[int32(tag>>3)] // the generated methods truncate the number in the same way
 		if !ok {
 			continue
 		}
@@ -167,8 +168,8 @@ func (f guarded) checkEntry(entry []byte) error {
 	return nil
 }
 
-// fieldContent returns what a field with a length contains, and how many bytes any field takes behind its tag; negative
-// when it is none. A group is its fields.
+// fieldContent returns the content of a field that has a length, and the number of bytes that any field takes after its tag. n is
+// negative if there is no valid field. The content of a group is its fields.
 func fieldContent(tag uint64, text []byte) (content []byte, n int) {
 	switch kind := protowire.Type(tag & 7); kind {
 	case protowire.BytesType:
@@ -188,7 +189,7 @@ func fieldContent(tag uint64, text []byte) (content []byte, n int) {
 	}
 }
 
-// bare is the type of a field without pointers, and without the list that says it is repeated.
+// bare returns the type of a field without pointers, and without the slice of a repeated field.
 func bare(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && !isMessage(t) {
 		t = t.Elem()
@@ -196,7 +197,7 @@ func bare(t reflect.Type) reflect.Type {
 	return t
 }
 
-// hasLength reports whether a map's value of a type is written with its length.
+// hasLength reports whether the values of a map are written with their length.
 func hasLength(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nested is content in so many messages, each the field number of the one around it.
+// nested returns content inside the given number of messages, each in the field with number n of the next one.
 func nested(n protowire.Number, levels int, content []byte) []byte {
 	heads, size := [][]byte{content}, len(content)
 	for range levels {
@@ -26,7 +26,7 @@ func nested(n protowire.Number, levels int, content []byte) []byte {
 	return slices.Concat(heads...)
 }
 
-// Messages in messages are read by functions that call themselves: there is a limit to both sorts, and to both together.
+// Nested messages are decoded by recursive functions. There is a limit for tables, for generated methods, and for both together.
 func TestDepth(t *testing.T) {
 	type holder struct {
 		Inner *holder                `protobuf:"bytes,1,opt"`
@@ -43,7 +43,7 @@ func TestDepth(t *testing.T) {
 		"tables":                         {nested(1, 10_000, nil), true},
 		"more tables":                    {nested(1, 10_001, nil), false},
 		"many tables":                    {nested(1, 300_000, nil), false},
-		"methods in a table":             {nested(2, 1, unknown(9998)), true}, // which makes what could be messages of what they skip
+		"methods in a table":             {nested(2, 1, unknown(9998)), true}, // its skipped fields could be messages
 		"more methods in a table":        {nested(2, 1, unknown(10_000)), false},
 		"methods in many tables":         {nested(1, 9990, nested(2, 1, unknown(9))), true},
 		"more methods in many tables":    {nested(1, 9990, nested(2, 1, unknown(10))), false},
@@ -72,17 +72,17 @@ func TestDepth(t *testing.T) {
 	if _, err := m.Append(nil, deep); err == nil {
 		t.Error("what is too deep to be read is written")
 	}
-	deep.Inner = deep // an object without end
+	deep.Inner = deep // an object that contains itself
 	if _, err := m.Size(deep); err == nil {
 		t.Error("what has no end has a size")
 	}
-	wide := &holder{Lists: []map[string][]*holder{{"a": make([]*holder, 30_000)}}} // that is not deep
+	wide := &holder{Lists: []map[string][]*holder{{"a": make([]*holder, 30_000)}}} // an object that is large but not deep
 	if _, err := m.Append(nil, wide); err != nil {
 		t.Errorf("after that: %v", err)
 	}
 }
 
-// What a message says of its lengths costs no memory.
+// The lengths in a message do not cause allocations.
 func TestHugeLengths(t *testing.T) {
 	m, n := messageOf[texts](t), messageOf[numbers](t)
 	var before, after runtime.MemStats
@@ -100,8 +100,8 @@ func TestHugeLengths(t *testing.T) {
 	}
 }
 
-// An entry of a map that says it is longer than it is would be read, and kept, as often as there are such entries: tables
-// refuse it, and what the generated methods would do is not asked for.
+// A map entry with a wrong length would be decoded, and kept, once for each such entry. Tables refuse it; the behaviour of the
+// generated methods is not compared.
 func TestMapEntries(t *testing.T) {
 	type own struct {
 		Labels map[string]string   `protobuf:"bytes,11,rep"`
@@ -151,14 +151,14 @@ func TestMapEntries(t *testing.T) {
 			t.Errorf("%s is read", name)
 		}
 	}
-	// Messages of this sort take hundreds of gigabytes where each entry is read up to the end of the message.
+	// Messages of this kind take hundreds of gigabytes if each entry is decoded up to the end of the message.
 	entry := labels('\n', 0xff, 0xff, 0x3f)
 	if err := methods.Unmarshal(counted(1, bytes.Repeat(entry, 300_000)), &corev1.Pod{}); err == nil {
 		t.Error("entries that each have the rest of the message in them are read")
 	}
 }
 
-// panics has a method that fails as no generated one does.
+// panics has a method that panics, as no generated method does.
 type panics struct{}
 
 func (*panics) Unmarshal([]byte) error                   { panic("no such field") }

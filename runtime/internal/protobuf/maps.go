@@ -9,11 +9,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// entry is what a map has beside its values: each entry is a message of a key, field 1, and a value, field 2.
+// entry holds the details of a map. Each entry is a message of a key, field 1, and a value, field 2.
 type entry struct {
 	key   element
 	typ   reflect.Type // of the map
-	plain reflect.Type // the pointer to map[string]string or map[string][]byte that the map's can be made; nil: neither
+	plain reflect.Type // pointer to map[string]string or map[string][]byte if the map can be converted to it; nil: neither
 	pairs sync.Pool    // of *pairs
 }
 
@@ -27,7 +27,7 @@ func newEntry(t reflect.Type) *entry {
 	return e
 }
 
-// plainMap is v as a *map[string]string or a *map[string][]byte.
+// plainMap returns v as a *map[string]string or a *map[string][]byte.
 func (e *entry) plainMap(v reflect.Value) any {
 	p := v.Addr()
 	if p.Type() != e.plain {
@@ -42,17 +42,17 @@ const (
 	entryValue = 2 << 3
 )
 
-// pairs are the keys and the values of a map, as reflection can go through them without memory for each.
+// pairs holds the keys and the values of a map, so that reflection can iterate over them without allocating memory for each.
 type pairs struct {
 	keys, values reflect.Value // slices
 	order        []int         // of the keys
 	iter         reflect.MapIter
 }
 
-// maxPairs is how many pairs are kept for the next map.
+// maxPairs limits the size of the pairs that are kept for the next map.
 const maxPairs = 256
 
-// take returns the pairs of a map; give takes them back.
+// take returns the pairs of a map; give returns them to the pool.
 func (e *entry) take(v reflect.Value) *pairs {
 	p, ok := e.pairs.Get().(*pairs)
 	n := v.Len()
@@ -98,13 +98,13 @@ func (e *entry) give(p *pairs) {
 	e.pairs.Put(p)
 }
 
-// pair is the memory for a key and a value that the last entry was read into: the next is of the same map mostly.
+// pair is the memory for a key and a value. It is used again for the next entry, which is mostly of the same map.
 type pair struct {
 	of         *field
 	key, value reflect.Value
 }
 
-// plainEntry reads an entry whose key and value are written as bytes.
+// plainEntry decodes an entry whose key and value are written as bytes.
 func plainEntry(b []byte) (key, value []byte, err error) {
 	for len(b) > 0 {
 		number, wire, n, err := entryField(b)
@@ -128,8 +128,8 @@ func plainEntry(b []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// entryField reads the tag of the key or the value of an entry; n is how long it is. Of other fields n is how long they
-// are.
+// entryField decodes the tag of the key or the value of an entry; n is the length of the tag. For other fields, n is the length
+// of the field.
 func entryField(b []byte) (number int32, wire protowire.Type, n int, err error) {
 	key, n, err := varint(b)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Message writes and reads the messages of one Go type. It is immutable, and may be used concurrently.
+// Message encodes and decodes the messages of one Go type. It is immutable and may be used concurrently.
 type Message struct {
 	typ       reflect.Type
-	pointer   reflect.Type // to typ
+	pointer   reflect.Type // the pointer type of typ
 	compiler  *Compiler
-	generated bool    // the type has methods, and is written and read by them
-	fields    []field // in the order of their numbers; none of a generated one
-	index     []int16 // of the fields, by their numbers up to maxIndexed; negative: there is none
+	generated bool    // the type is encoded and decoded by its generated methods
+	fields    []field // in the order of their numbers; empty if generated is set
+	index     []int16 // indexes of the fields by number, up to maxIndexed; negative: no field
 
-	guardOnce sync.Once // makes guard, which only reading needs
-	guard     *guard    // of a generated one
+	guardOnce sync.Once // makes guard, which only decoding needs
+	guard     *guard    // only if generated is set
 }
 
-// field is one field of a message. The element is what is written of it, or of each item, or of each value of a map.
+// field is one field of a message. The element describes its value, or each item of a list, or each value of a map.
 type field struct {
 	element
 	index  int // in the struct, or itself
 	name   string
 	number int32
 	shape  shape
-	key    [5]byte // the tag before each value
+	key    [5]byte // the tag written before each value
 	keyLen int
 	entry  *entry // of a map
 }
@@ -46,13 +46,13 @@ const (
 	mapping
 )
 
-// element is how a value is written, and read.
+// element describes how a value is encoded and decoded.
 type element struct {
-	typ     reflect.Type // without the pointer
+	typ     reflect.Type // without pointers
 	pointer bool
-	nilable bool // it may be nil: a pointer, a slice or a map
+	nilable bool // the value may be nil: a pointer, a slice or a map
 	kind    kind
-	message *Message // of messageKind
+	message *Message // if kind is messageKind
 }
 
 type kind uint8
@@ -93,7 +93,7 @@ func (e *element) wire() protowire.Type {
 	return varintWire
 }
 
-// setKey fills in the tag of the field.
+// setKey sets the tag of the field.
 func (f *field) setKey() {
 	wire := f.wire()
 	if f.shape == packed || f.shape == mapping {
@@ -102,7 +102,7 @@ func (f *field) setKey() {
 	f.keyLen = copy(f.key[:], protowire.AppendTag(nil, protowire.Number(f.number), wire))
 }
 
-// of returns the field's value of a message's.
+// of returns the value of the field in a message's value.
 func (f *field) of(v reflect.Value) reflect.Value {
 	if f.index == itself {
 		return v
@@ -110,10 +110,10 @@ func (f *field) of(v reflect.Value) reflect.Value {
 	return v.Field(f.index)
 }
 
-// maxIndexed is the greatest number of a field that is found in an index.
+// maxIndexed is the largest field number that is found by an index.
 const maxIndexed = 255
 
-// add adds a field, whose number is free.
+// add adds a field, whose number must be unused.
 func (m *Message) add(f field) {
 	at, _ := slices.BinarySearchFunc(m.fields, f.number, func(f field, n int32) int { return int(f.number) - int(n) })
 	m.fields = slices.Insert(m.fields, at, f)
@@ -130,7 +130,7 @@ func (m *Message) add(f field) {
 	}
 }
 
-// byNumber returns the field with a number, nil if there is none.
+// byNumber returns the field with a number, or nil.
 func (m *Message) byNumber(n int32) *field {
 	if n <= maxIndexed {
 		if int(n) < len(m.index) && m.index[n] >= 0 {
@@ -145,14 +145,14 @@ func (m *Message) byNumber(n int32) *field {
 	return &m.fields[at]
 }
 
-// generated is what the Go types of k8s.io/api are: their methods are generated.
+// generated is implemented by the Go types of k8s.io/api: their methods are generated.
 type generated interface {
 	Unmarshal(message []byte) error
 	Size() int
 	MarshalToSizedBuffer(message []byte) (int, error)
 }
 
-// isMessage reports whether a type has the methods, or those of what it embeds.
+// isMessage reports whether a type has these methods, perhaps from an embedded type.
 func isMessage(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[generated]())
 }

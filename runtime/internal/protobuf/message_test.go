@@ -31,7 +31,7 @@ type numbers struct {
 	UFixed64 uint64          `protobuf:"fixed64,12,opt,name=ufixed64"`
 	Float32  float32         `protobuf:"fixed32,13,opt,name=float32"`
 	Float64  float64         `protobuf:"fixed64,14,opt,name=float64"`
-	Odd      int64           `protobuf:"bytes,15,opt,name=odd"` // bytes it is not, whatever the tag says
+	Odd      int64           `protobuf:"bytes,15,opt,name=odd"` // the encoding bytes is not possible for this type
 	Packed   []int32         `protobuf:"varint,16,rep,packed,name=packed"`
 	Plain    []uint32        `protobuf:"varint,17,rep,name=plain"`
 	Floats   []float64       `protobuf:"fixed64,18,rep,packed,name=floats"`
@@ -42,7 +42,7 @@ type numbers struct {
 	unshown  func()
 }
 
-// texts has the rest.
+// texts has fields of all other types.
 type texts struct {
 	metav1.TypeMeta `json:",inline"`
 	String          string              `protobuf:"bytes,1,opt,name=string"`
@@ -70,7 +70,7 @@ func messageOf[T any](t testing.TB) *protobuf.Message {
 	return m
 }
 
-// tagged is a field: its tag, and its value as it is.
+// tagged returns an encoded field: its tag, and the given bytes of its value.
 func tagged(number protowire.Number, wire protowire.Type, value []byte) []byte {
 	return append(protowire.AppendTag(nil, number, wire), value...)
 }
@@ -92,7 +92,7 @@ func joined(parts ...[]byte) (all []byte) {
 	return all
 }
 
-// written checks that a value is written as a message, and read from it again.
+// written checks that a value is encoded as want, and decoded from it again.
 func written[T any](t *testing.T, name string, obj *T, want []byte) {
 	t.Helper()
 	m := messageOf[T](t)
@@ -161,7 +161,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A field that comes again is set again, but what it is in is one; what a message has not is as in a new object.
+// A field that occurs again is set again, but its message is merged. Fields that a message does not have are as in a new object.
 func TestFieldsThatComeAgain(t *testing.T) {
 	m, got := messageOf[texts](t), &texts{}
 	must(t, m.Unmarshal(joined(text(1, "a"), text(1, "b"), text(2, "a"), text(2, "b"), counted(6, text(1, "a"), text(4, "a")), text(3, "a"), counted(6, text(4, "b"), text(2, "")),
@@ -174,7 +174,7 @@ func TestFieldsThatComeAgain(t *testing.T) {
 	}
 }
 
-// Nothing that was read or written is shared.
+// Decoded values share no memory with the message, and encoded messages share none with the values.
 func TestMemoryIsNotShared(t *testing.T) {
 	m := messageOf[texts](t)
 	message := joined(text(1, "a"), text(2, "b"), counted(12, number(1, 1), text(2, "c")), text(16, "d"))

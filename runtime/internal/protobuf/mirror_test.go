@@ -73,7 +73,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// kubernetes has the kinds of k8s.io/api that have generated methods.
+// kubernetes returns a scheme with the kinds of k8s.io/api that have generated methods.
 func kubernetes(t testing.TB) *apiruntime.Scheme {
 	s := apiruntime.NewScheme()
 	for _, add := range []func(*apiruntime.Scheme) error{
@@ -100,15 +100,15 @@ func kubernetes(t testing.TB) *apiruntime.Scheme {
 	return s
 }
 
-// mirrors are types without methods, of the same fields and tags as types that have generated ones, at any depth.
+// mirrors maps types with generated methods to types without methods that have the same fields and tags, at any depth.
 type mirrors map[reflect.Type]reflect.Type
 
-// of returns the mirror of a type: itself where there is nothing to tell it by but its methods.
+// of returns the mirror of a type, which is the type itself if it has no such methods inside.
 func (m mirrors) of(t reflect.Type) reflect.Type {
 	if known, ok := m[t]; ok {
 		return known
 	}
-	m[t] = t // of a type with itself in it
+	m[t] = t // for a type that contains itself
 	m[t] = m.mirror(t)
 	return m[t]
 }
@@ -140,7 +140,7 @@ func (m mirrors) mirror(t reflect.Type) reflect.Type {
 	return t
 }
 
-// reflection sets a value to what one of the mirror of its type has, or the other way round.
+// reflection sets a value to a value of its mirror type, or the reverse.
 func reflection(to, from reflect.Value) {
 	if to.Type() == from.Type() {
 		to.Set(from)
@@ -179,7 +179,7 @@ func reflection(to, from reflect.Value) {
 	}
 }
 
-// filler fills values with anything that their messages can say.
+// filler fills values with any content that their messages can encode.
 func filler(seed int64) *randfill.Filler {
 	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<33), 0) },

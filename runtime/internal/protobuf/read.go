@@ -11,19 +11,19 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Errors of messages, as the generated methods word them.
+// Errors of messages, with the texts of the generated methods.
 var (
 	errOverflow = errors.New("proto: integer overflow")
 	errGroup    = errors.New("proto: unexpected end of group")
 )
 
-// What the generated methods do not look at.
+// Errors that the generated methods do not detect.
 var (
 	errPacked   = errors.New("proto: an item of a packed list is longer than the list")
 	errMapEntry = errors.New("proto: the key or the value of a map's entry is not of its type, or longer than the entry")
 )
 
-// merge reads a message into v, beside what it has. depth is how many messages it is in.
+// merge decodes a message into v and keeps the values that v has. depth is the number of messages around it.
 func (m *Message) merge(b []byte, v reflect.Value, depth int) error {
 	switch {
 	case depth > maxDepth:
@@ -72,7 +72,7 @@ func (f *field) wrongWire(wire protowire.Type) error {
 	return fmt.Errorf("proto: wrong wireType = %d for field %s", wire, f.name)
 }
 
-// read reads what comes after a tag of the field.
+// read decodes the bytes after a tag of the field.
 func (f *field) read(b []byte, wire protowire.Type, v reflect.Value, depth int, last *pair) (n int, err error) {
 	switch f.shape {
 	case single:
@@ -110,7 +110,7 @@ func (f *field) read(b []byte, wire protowire.Type, v reflect.Value, depth int, 
 	return n, err
 }
 
-// next adds an item to a slice.
+// next appends an item to a slice, and returns the item.
 func next(v reflect.Value) reflect.Value {
 	n := v.Len()
 	if n == v.Cap() {
@@ -120,7 +120,7 @@ func next(v reflect.Value) reflect.Value {
 	return v.Index(n)
 }
 
-// count returns how many items of a list, whose first b begins with, come one after the other.
+// count returns the number of consecutive items of a list in b, which begins with the first one.
 func (f *field) count(b []byte) int {
 	if f.wire() != bytesWire {
 		return 1
@@ -134,10 +134,10 @@ func (f *field) count(b []byte) int {
 	}
 }
 
-// read reads a value into v, and returns how long it is.
+// read decodes a value into v, and returns its length.
 func (e *element) read(b []byte, v reflect.Value, depth int) (int, error) {
 	if e.pointer {
-		if e.kind != messageKind || v.IsNil() { // a message that comes twice is one
+		if e.kind != messageKind || v.IsNil() { // a message that occurs twice is merged
 			v.Set(reflect.New(e.typ))
 		}
 		v = v.Elem()
@@ -205,7 +205,7 @@ func (e *element) read(b []byte, v reflect.Value, depth int) (int, error) {
 	}
 }
 
-// begin makes a message that is a slice or a map empty, so that it is not nil even when it has no items.
+// begin makes a message that is a slice or a map empty, so that it is not nil even if it has no items.
 func begin(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -219,7 +219,7 @@ func begin(v reflect.Value) {
 	}
 }
 
-// readEntry adds an entry to a map.
+// readEntry decodes an entry and adds it to a map.
 func (f *field) readEntry(b []byte, v reflect.Value, depth int, last *pair) error {
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(f.entry.typ))
@@ -253,7 +253,7 @@ func (f *field) readEntry(b []byte, v reflect.Value, depth int, last *pair) erro
 		case 1:
 		case 2:
 			into, e = value, &f.element
-			f.fresh(value) // of two values the last is the one
+			f.fresh(value) // of two values the last one counts
 		default:
 			b = b[n:]
 			continue
@@ -276,7 +276,7 @@ func (f *field) readEntry(b []byte, v reflect.Value, depth int, last *pair) erro
 	return nil
 }
 
-// fresh makes the value of a map's entry what it is when the entry has none.
+// fresh sets the value of a map's entry to what it is if the entry has no value.
 func (f *field) fresh(value reflect.Value) {
 	value.SetZero()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tag is what a protobuf tag says, as far as it matters: whether a field is a list is up to its type.
+// tag is a parsed protobuf tag. Whether a field is a list depends on its type.
 type tag struct {
 	wire   string
 	number int32
@@ -35,8 +35,8 @@ func parseTag(text string) (tag, error) {
 	return tag{wire: parts[0], number: int32(number), packed: slices.Contains(parts[2:], "packed")}, nil
 }
 
-// scalarKind says how a value of a type that is no message is written. A tag that says what the type cannot be is passed
-// over, as go-to-protobuf does: k8s.io/api has some.
+// scalarKind returns the encoding of a value whose type is not a message. An encoding in a tag that the type cannot have is
+// ignored, as in go-to-protobuf: k8s.io/api has such tags.
 func scalarKind(t reflect.Type, wire string) (kind, error) {
 	usual, others := boolKind, map[string]kind(nil)
 	switch t.Kind() {
@@ -55,7 +55,7 @@ func scalarKind(t reflect.Type, wire string) (kind, error) {
 		usual = fixed64Float
 	case reflect.String:
 		usual = stringKind
-	case reflect.Slice: // of bytes: others are lists
+	case reflect.Slice: // of bytes: other slices are lists
 		usual = bytesKind
 	default:
 		return 0, fmt.Errorf("a value of the type %v cannot be written", t)
@@ -66,7 +66,7 @@ func scalarKind(t reflect.Type, wire string) (kind, error) {
 	return usual, nil
 }
 
-// proposal says what tag a field could have, if it can have one: with a number that is free in the struct.
+// proposal returns a tag that a field could have, with a number that is unused in the struct, or "" if the field cannot have one.
 func proposal(t reflect.Type, sf reflect.StructField) string {
 	taken := map[int32]bool{}
 	for i := range t.NumField() {
@@ -115,12 +115,12 @@ func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-// isList reports whether a type is a slice or a map that has no methods of its own.
+// isList reports whether a type is a slice or a map without methods of its own.
 func isList(t reflect.Type) bool {
 	return (t.Kind() == reflect.Map || t.Kind() == reflect.Slice && !isBytes(t)) && !isMessage(t)
 }
 
-// nameOf names a type, shortly.
+// nameOf returns a short name of a type.
 func nameOf(t reflect.Type) string {
 	const most = 200
 	if name := t.String(); len(name) <= most {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// value returns what obj, a pointer to the type, points to.
+// value returns the value that obj points to. obj must be a pointer to the type.
 func (m *Message) value(obj any) (reflect.Value, error) {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Type() != m.pointer || v.IsNil() {
@@ -15,7 +15,7 @@ func (m *Message) value(obj any) (reflect.Value, error) {
 	return v.Elem(), nil
 }
 
-// Size returns how many bytes Append adds for obj, a pointer to the type.
+// Size returns the number of bytes that Append adds for obj, a pointer to the type.
 func (m *Message) Size(obj any) (int, error) {
 	v, err := m.value(obj)
 	if err != nil {
@@ -32,7 +32,7 @@ func (m *Message) Size(obj any) (int, error) {
 	return w.size(), nil
 }
 
-// Append appends the message of obj, a pointer to the type, to dst. On an error what it returns is dst.
+// Append appends the message of obj, a pointer to the type, to dst. On an error it returns dst.
 func (m *Message) Append(dst []byte, obj any) ([]byte, error) {
 	v, err := m.value(obj)
 	if err != nil {
@@ -46,7 +46,7 @@ func (m *Message) Append(dst []byte, obj any) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		return append(text[:from], text[from+size-n:]...), nil // it wrote the end; of methods that are right, all
+		return append(text[:from], text[from+size-n:]...), nil // the method filled only the end; correct methods fill everything
 	}
 	w := m.compiler.writer()
 	defer m.compiler.done(w)
@@ -56,25 +56,26 @@ func (m *Message) Append(dst []byte, obj any) ([]byte, error) {
 	return append(dst, w.text[w.at:]...), nil
 }
 
-// Unmarshal makes obj, a pointer to a new value of the type, what the message says. obj keeps none of the message's memory.
-// After an error obj is anything.
+// Unmarshal decodes message into obj, a pointer to a new value of the type. obj refers to no memory of message. After an error
+// the content of obj is undefined.
 func (m *Message) Unmarshal(message []byte, obj any) (err error) {
 	v, err := m.value(obj)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if p := recover(); p != nil { // the generated methods of some type
+		if p := recover(); p != nil { // a generated method of the type panicked
 			err = fmt.Errorf("decoding panicked: %v", p)
 		}
 	}()
 	return m.merge(message, v, 0)
 }
 
-// hasMethods reports whether a type has protobuf methods of its own, as those of k8s.io/api have. Methods that are
-// promoted from the only embedded type which has them would read and write no more than that: with two or more, as
-// TypeMeta and ObjectMeta are, nothing is promoted. A type that embeds one such type may still have methods of its own,
-// which nothing tells from promoted ones; as they do what its tags say, it is taken for one that has none.
+// hasMethods reports whether a type has protobuf methods of its own, as the types of k8s.io/api have. Methods that are promoted
+// from the only embedded type with such methods do not count, because they encode and decode only that embedded type. (From two
+// embedded types, such as TypeMeta and ObjectMeta, nothing is promoted.) A type that embeds one such type may still have methods
+// of its own, which cannot be distinguished from promoted ones. It counts as a type without methods; its tags give the same
+// result.
 func hasMethods(t reflect.Type) bool {
 	if !isMessage(t) {
 		return false

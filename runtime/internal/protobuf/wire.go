@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// varint reads a number as the generated methods do: what does not fit into 64 bits of its tenth byte is dropped, where
-// protowire refuses it.
+// varint decodes a number as the generated methods do: bits of the tenth byte that do not fit into 64 bits are dropped, while
+// protowire returns an error for them.
 func varint(b []byte) (v uint64, n int, err error) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1, nil
@@ -22,7 +22,7 @@ func varint(b []byte) (v uint64, n int, err error) {
 	return 0, 0, io.ErrUnexpectedEOF
 }
 
-// counted reads what has a length before it; n is how much both are.
+// counted returns the bytes after a length; n is the size of the length and of the bytes.
 func counted(b []byte) (content []byte, n int, err error) {
 	size, n, err := varint(b)
 	switch {
@@ -35,7 +35,7 @@ func counted(b []byte) (content []byte, n int, err error) {
 	return b[n:end], end, nil
 }
 
-// skip returns how long the field is that b begins with. In a group any end of one ends the innermost.
+// skip returns the length of the field at the beginning of b. In a group, any end tag ends the innermost group.
 func skip(b []byte) (int, error) {
 	at, groups := 0, 0
 	for at < len(b) {

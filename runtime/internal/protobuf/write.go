@@ -9,16 +9,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// writer writes a message from its end to its beginning: so the length of what is in it is known when it is to be
-// written, and nothing is measured first.
+// writer writes a message from its end to its beginning. The length of a nested message is then known when it must be written,
+// and nothing is measured first.
 type writer struct {
 	text  []byte
-	at    int // where in text it begins
+	at    int // the offset in text where the message begins
 	depth int
-	names []string // of maps' keys, while they are sorted
+	names []string // the keys of maps while they are sorted
 }
 
-// maxKept is how large a text is that is kept for the next message.
+// maxKept is the largest size of a buffer that is kept for the next message.
 const maxKept = 1 << 20
 
 func (c *Compiler) writer() *writer {
@@ -36,10 +36,10 @@ func (c *Compiler) done(w *writer) {
 	}
 }
 
-// size is how much has been written.
+// size returns the number of bytes that were written.
 func (w *writer) size() int { return len(w.text) - w.at }
 
-// take makes room for n bytes before what has been written, and returns it.
+// take makes room for n bytes before those that were written, and returns it.
 func (w *writer) take(n int) []byte {
 	if w.at < n {
 		w.grow(n)
@@ -96,13 +96,13 @@ func (w *writer) key(f *field) {
 	copy(w.take(f.keyLen), f.key[:f.keyLen])
 }
 
-// message writes what is in a message.
+// message writes the content of a message.
 func (w *writer) message(m *Message, v reflect.Value) error {
 	if m.generated {
 		g := v.Addr().Interface().(generated)
 		to := w.take(g.Size())
 		n, err := g.MarshalToSizedBuffer(to)
-		w.at += len(to) - n // it wrote the end of to
+		w.at += len(to) - n // only the end of to was filled
 		return err
 	}
 	if w.depth++; w.depth > maxDepth+1 {
@@ -155,10 +155,10 @@ func (w *writer) field(f *field, v reflect.Value) error {
 	return nil
 }
 
-// value writes a value, with its length if it has one, which v may point to.
+// value writes a value, or the value that v points to, with its length if it has one.
 func (w *writer) value(e *element, v reflect.Value) error {
 	if e.pointer {
-		if v.IsNil() { // an item of a list: left out, it would be missing
+		if v.IsNil() { // an item of a list, which must not be left out
 			v = reflect.New(v.Type().Elem())
 		}
 		v = v.Elem()
@@ -202,7 +202,7 @@ func (w *writer) value(e *element, v reflect.Value) error {
 	return nil
 }
 
-// mapping writes the entries of a map that has some, in the order of their keys.
+// mapping writes the entries of a non-empty map in the order of their keys.
 func (w *writer) mapping(f *field, v reflect.Value) error {
 	if f.entry.plain != nil {
 		switch m := f.entry.plainMap(v).(type) {

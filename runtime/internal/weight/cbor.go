@@ -2,7 +2,7 @@ package weight
 
 import "encoding/binary"
 
-// CBOR weighs what a data item is without a Go type: https://www.rfc-editor.org/rfc/rfc8949#section-3.
+// CBOR measures the values of a data item that is decoded without a Go type: https://www.rfc-editor.org/rfc/rfc8949#section-3.
 func CBOR(item []byte, l Limit) error {
 	s := newScale(l)
 	return s.done(s.items(item))
@@ -12,7 +12,7 @@ func (s *scale) items(item []byte) error {
 	if err := s.controls(item); err != nil {
 		return err
 	}
-	for len(item) > 0 { // items follow the heads of those that they are in
+	for len(item) > 0 { // the items in an item follow its head
 		major, info := item[0]>>5, item[0]&31
 		arg, n, ok := argument(info, item[1:])
 		if !ok {
@@ -49,10 +49,10 @@ func (s *scale) items(item []byte) error {
 	return nil
 }
 
-// indefinite is the additional information of what is ended by a break.
+// indefinite is the additional information of an item that a break ends.
 const indefinite = 31
 
-// argument reads the argument of a head; n is how many bytes it takes. Of the indefinite it is 0.
+// argument returns the argument of a head; n is its length in bytes. The argument of an indefinite item is 0.
 func argument(info byte, rest []byte) (arg uint64, n int, ok bool) {
 	switch {
 	case info < 24:

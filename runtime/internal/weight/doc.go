@@ -1,14 +1,12 @@
-// Package weight tells, before a body is decoded, about how many bytes of memory its values take: a text of three megabytes
-// can ask for a million structs of a kilobyte each. It makes nothing of the values, and looks at each byte a fixed number of
-// times.
+// Package weight estimates the memory that the values of a body take, before the body is decoded: a text of three megabytes can
+// contain a million structs of a kilobyte each. It makes no values, and reads each byte a fixed number of times.
 //
-// What a value weighs is what Go takes for it: the slot that it has in a struct, slice, map or interface, and what the slot
-// points to. The bytes of strings do not count, as there are not more of them than the text has, but for those that JSON has to
-// escape. What it weighs is less than
-// what decoding allocates in all, which makes slices larger step by step and copies, but by no more than a factor: see the
-// measurements in package server's tests.
+// The weight of a value is the memory that Go needs for it: its slot in a struct, slice, map or interface, and the memory that
+// the slot points to. The bytes of strings are not included, because they are at most those of the text; but characters that JSON
+// must escape are included. Decoding allocates more than the weight in all, because it copies slices when they grow, but only by
+// a constant factor: see the measurements in the tests of package server.
 //
-// Texts are followed as far as any decoder follows them. Where a text is broken it ends: the decoder says what is wrong.
+// The package reads a text as far as any decoder does. It stops where the text is invalid: the decoder returns the error.
 package weight
 
 import (
@@ -19,16 +17,16 @@ import (
 	"unicode/utf8"
 )
 
-// Limit is what the values of a body may weigh, and how many items a list or map of its metadata may have: owner references,
-// finalizers, managed fields, labels and annotations. 0 is no limit.
+// Limit holds limits for the weight of a body's values, and for the number of items in each list or map of its metadata: owner
+// references, finalizers, managed fields, labels and annotations. 0 means no limit.
 type Limit struct {
-	Bytes int
-	Items int
-	// Weighed is told what a body within the limits weighs, and may refuse it; nil is nobody.
+	Bytes int // the largest weight, in bytes
+	Items int // the largest number of items of a list or map in the metadata
+	// Weighed is called with the weight of a body within the limits. Its error is returned. It may be nil.
 	Weighed func(bytes int) error
 }
 
-// none is enough for any body.
+// none is larger than the weight of any body.
 const none = math.MaxInt / 2
 
 func (l Limit) left() int {
@@ -38,12 +36,13 @@ func (l Limit) left() int {
 	return l.Bytes
 }
 
-// LimitError is returned for a body that is beyond a limit.
+// LimitError is returned for a body that exceeds a limit.
 type LimitError struct {
-	Field string // the list or map in the metadata that has too many items; "": the values weigh too much
-	Most  int    // of items, or of bytes
+	Field string // the list or map in the metadata with too many items; "": the values weigh too much
+	Most  int    // the limit, in items or in bytes
 }
 
+// Error implements error.
 func (e *LimitError) Error() string {
 	if e.Field != "" {
 		return fmt.Sprintf("metadata.%s: must have at most %d items", e.Field, e.Most)
@@ -51,13 +50,13 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("limit is %d bytes of memory for the values in the body", e.Most)
 }
 
-// errEnd ends a text that is broken, or nested deeper than any decoder reads.
+// errEnd ends a text that is invalid, or nested deeper than any decoder reads.
 var errEnd = errors.New("the text ends")
 
-// mostDepth is how deep values may be nested: as deep as encoding/json reads them.
+// mostDepth limits the nesting of values. encoding/json has the same limit.
 const mostDepth = 10000
 
-// scale counts what a body weighs.
+// scale adds up the weight of a body.
 type scale struct {
 	limit Limit
 	left  int
@@ -73,14 +72,14 @@ func (s *scale) add(bytes int) error {
 	return nil
 }
 
-// What maps take: a header, and groups of eight slots for a key and a value each, of which half are empty when there are
-// several (https://go.dev/blog/swisstable).
+// The memory of maps: a header, and groups of eight slots for a key and a value each. If there are several groups, half of the
+// slots are empty (https://go.dev/blog/swisstable).
 const (
 	mapHead  = 48
 	mapGroup = 8
 )
 
-// entry is what the entry of a map adds that is its n-th, counted from 1, whose key and value take size bytes.
+// entry returns the weight that the n-th entry, counted from 1, adds to a map; size is that of its key and value.
 func entry(n, size int) int {
 	switch {
 	case n == 1:
@@ -91,7 +90,7 @@ func entry(n, size int) int {
 	return 2 * (size + 1)
 }
 
-// What untyped values take beside their slot, which is an interface.
+// The memory of untyped values in addition to their slot, which is an interface.
 const (
 	slot       = 16
 	stringHead = 16
@@ -99,17 +98,17 @@ const (
 	number     = 8
 )
 
-// escapeSize is how many characters JSON makes of one that it escapes.
+// escapeSize is the number of characters that JSON writes for one escaped character.
 const escapeSize = 6
 
-// escaped counts the characters that become six in JSON, where a text has them as they are: what is decoded is encoded again,
-// and some texts would be six times as long.
+// escaped adds the weight of characters that JSON escapes but that text contains unescaped: decoded values are encoded again, and
+// some texts would become six times as long.
 func (s *scale) escaped(text []byte) error {
 	n := bytes.Count(text, []byte("<")) + bytes.Count(text, []byte(">")) + bytes.Count(text, []byte("&"))
 	return s.add(escapeSize * n)
 }
 
-// controls is escaped for a text that also has characters below the space as they are, and what is no UTF-8.
+// controls is escaped for a text that may also contain unescaped control characters and invalid UTF-8.
 func (s *scale) controls(text []byte) error {
 	n := 0
 	for rest := text; len(rest) > 0; {
@@ -125,7 +124,7 @@ func (s *scale) controls(text []byte) error {
 	return s.escaped(text)
 }
 
-// done makes what ended a text the result for a caller.
+// done converts the error that ended a text to the result of a measurement.
 func (s *scale) done(err error) error {
 	switch {
 	case err != nil && !errors.Is(err, errEnd):

@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// JSON weighs what a text is in a Go type.
+// JSON measures a text that is decoded into a Go type.
 func (t *Types) JSON(text []byte, typ reflect.Type, l Limit) error {
 	w := walker{scale: newScale(l), text: text}
 	return w.whole(t.of(typ))
 }
 
-// Object weighs what a text is without a Go type: a map[string]any, whose metadata is also read into a metav1.ObjectMeta.
+// Object measures a text that is decoded without a Go type: into a map[string]any, whose metadata is also decoded into a
+// metav1.ObjectMeta.
 func (t *Types) Object(text []byte, l Limit) error {
 	w := walker{scale: newScale(l), text: text, metadata: t.of(reflect.TypeFor[metav1.ObjectMeta]())}
 	return w.whole(untyped)
@@ -32,19 +33,19 @@ func (w *walker) whole(n *node) error {
 	return w.done(w.value(n, 0))
 }
 
-// untyped is what any text is read into.
+// untyped is the node of an any.
 var untyped = &node{sort: anything, size: slot}
 
-// passed is what is not read into anything.
+// passed is the node of values that are skipped.
 var passed = &node{}
 
-// walker goes through a JSON text. It takes some for JSON that is not, but none that is for something else.
+// walker goes through a JSON text. It accepts some texts that are not valid JSON, but reads every valid text correctly.
 type walker struct {
 	scale
 
 	text     []byte
 	at       int
-	metadata *node // of the object at hand, if it has no Go type
+	metadata *node // of the present object, if it has no Go type
 }
 
 func (w *walker) space() {
@@ -58,7 +59,7 @@ func (w *walker) space() {
 	}
 }
 
-// value weighs the value at hand and what is in it, but for its slot.
+// value measures the next value and everything in it, without its slot.
 func (w *walker) value(n *node, depth int) error {
 	if w.at == len(w.text) || depth > mostDepth {
 		return errEnd
@@ -92,7 +93,7 @@ func (w *walker) value(n *node, depth int) error {
 	return w.word()
 }
 
-// anythingSize is what an interface has beside it that holds a value that begins with c.
+// anythingSize returns the memory, in addition to the interface, of a value that begins with c.
 func anythingSize(c byte) int {
 	switch c {
 	case '{':
@@ -107,7 +108,7 @@ func anythingSize(c byte) int {
 	return number
 }
 
-// itself weighs what a type reads itself. The text of it is looked at once more for each such value that it is in.
+// itself measures a value that decodes itself. Its text is read once more for each such value around it.
 func (w *walker) itself(n *node, depth int) error {
 	from, inner := w.at, passed
 	switch c := w.text[w.at]; {
@@ -119,11 +120,11 @@ func (w *walker) itself(n *node, depth int) error {
 	if err := w.value(inner, depth); err != nil {
 		return err
 	}
-	const again = 2 // bytes of a text that cost as much as one of memory
+	const again = 2 // so many bytes of text cost as much as one byte of memory
 	return w.add((w.at - from) / again)
 }
 
-// members weighs an object. Of one with a name the members are counted.
+// members measures an object. If counted is not "", the members are counted against the limit of items.
 func (w *walker) members(n *node, counted string, depth int) error {
 	w.at++
 	for count := 1; ; count++ {
@@ -140,7 +141,7 @@ func (w *walker) members(n *node, counted string, depth int) error {
 	}
 }
 
-// next goes on to the n-th member or element of an object or array, which end ends.
+// next advances to the n-th member or element of an object or array that ends with the byte end.
 func (w *walker) next(end byte, counted string, n int) (more bool, err error) {
 	w.space()
 	switch {
@@ -162,7 +163,7 @@ func (w *walker) next(end byte, counted string, n int) (more bool, err error) {
 	return true, nil
 }
 
-// name passes the name of a member and what is between it and the value.
+// name consumes the name of a member and everything up to its value.
 func (w *walker) name() ([]byte, error) {
 	name, err := w.string()
 	if err != nil {
@@ -177,7 +178,7 @@ func (w *walker) name() ([]byte, error) {
 	return name, nil
 }
 
-// member weighs the n-th member of an object.
+// member measures the n-th member of an object.
 func (w *walker) member(n *node, name []byte, count, depth int) error {
 	switch n.sort {
 	case structure:
@@ -212,10 +213,10 @@ func (w *walker) member(n *node, name []byte, count, depth int) error {
 	return w.value(passed, depth)
 }
 
-// longestName is how long the names of fields may be that have escapes in a text.
+// longestName limits the length of field names that a text contains with escapes.
 const longestName = 128
 
-// unescaped returns a name without escapes: itself, or in buf. One that does not fit there is no field's.
+// unescaped returns a name without escapes: name itself, or a part of buf. A name that does not fit into buf is not a field's.
 func unescaped(name, buf []byte) []byte {
 	if bytes.IndexByte(name, '\\') < 0 {
 		return name
@@ -234,7 +235,7 @@ func unescaped(name, buf []byte) []byte {
 			buf = utf8.AppendRune(buf, rune(r))
 			i += 5
 		case i+1 < len(name):
-			if i++; strings.IndexByte(`"\/`, name[i]) < 0 { // it stands for a character that is in no name
+			if i++; strings.IndexByte(`"\/`, name[i]) < 0 { // an escape for a character that no field name has
 				return nil
 			}
 			buf = append(buf, name[i])
@@ -243,7 +244,7 @@ func unescaped(name, buf []byte) []byte {
 	return buf
 }
 
-// entry is what the n-th entry of a map adds: large values are not in their slots.
+// entry returns the weight that the n-th entry adds to a map: large values are not stored in their slots.
 func (n *node) entry(count int) int {
 	const large = 128
 	if n.elem.size > large {
@@ -252,7 +253,7 @@ func (n *node) entry(count int) int {
 	return entry(count, n.key+n.elem.size)
 }
 
-// counted is value for a list or map with a limit of its own.
+// counted is value for a list or map with a limit of items.
 func (w *walker) counted(f field, depth int) error {
 	if w.at < len(w.text) {
 		switch c := w.text[w.at]; {
@@ -265,7 +266,7 @@ func (w *walker) counted(f field, depth int) error {
 	return w.value(f.node, depth)
 }
 
-// elements weighs an array. Of one with a name the elements are counted.
+// elements measures an array. If counted is not "", the elements are counted against the limit of items.
 func (w *walker) elements(n *node, counted string, depth int) error {
 	w.at++
 	elem, size := passed, 0
@@ -288,7 +289,7 @@ func (w *walker) elements(n *node, counted string, depth int) error {
 	}
 }
 
-// string passes a string, and returns what is between its quotes.
+// string consumes a string, and returns the bytes between its quotes.
 func (w *walker) string() ([]byte, error) {
 	if w.at == len(w.text) || w.text[w.at] != '"' {
 		return nil, errEnd
@@ -308,7 +309,7 @@ func (w *walker) string() ([]byte, error) {
 	}
 }
 
-// stringEnd returns the offset of the first quote or backslash. It looks at eight bytes at a time.
+// stringEnd returns the offset of the first quote or backslash. It examines eight bytes at a time.
 func stringEnd(text []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	at := 0
@@ -325,7 +326,7 @@ func stringEnd(text []byte) int {
 	return len(text)
 }
 
-// word passes a number, true, false or null.
+// word consumes a number, true, false or null.
 func (w *walker) word() error {
 	from := w.at
 	for w.at < len(w.text) && inWord(w.text[w.at]) {

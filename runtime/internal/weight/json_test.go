@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// of is what a text weighs.
+// of returns the weight of a text.
 func of(t testing.TB, weigh func(Limit) error) int {
 	t.Helper()
 	low, high := 0, 1<<30
-	for low < high { // the least limit that it is within
+	for low < high { // searches the smallest limit that the text is within
 		if middle := (low + high) / 2; weigh(Limit{Bytes: max(middle, 1)}) == nil {
 			high = middle
 		} else {
@@ -26,7 +26,7 @@ func of(t testing.TB, weigh func(Limit) error) int {
 	return low
 }
 
-// orList reads itself, as some types of apiextensions.k8s.io do.
+// orList decodes itself, as some types of apiextensions.k8s.io do.
 type orList struct {
 	One  *tree
 	More []tree
@@ -50,7 +50,7 @@ type tree struct {
 	Size  [100]int64       `json:"-"`
 }
 
-// Values weigh what Go takes for them.
+// The weight of values is the memory that Go needs for them.
 func TestJSONWeighs(t *testing.T) {
 	t.Parallel()
 	var types Types
@@ -88,7 +88,7 @@ func TestJSONWeighs(t *testing.T) {
 	}
 }
 
-// Each value that reads itself reads its text once more: deep in each other they take long.
+// Each value that decodes itself reads its text once more, so deeply nested values of this kind take long.
 func TestJSONOfTypesThatReadThemselves(t *testing.T) {
 	t.Parallel()
 	var types Types
@@ -133,7 +133,7 @@ func TestItemsOfMetadata(t *testing.T) {
 	}
 }
 
-// A message weighs what its values do.
+// The weight of a message is that of its values.
 func TestProtobufWeighs(t *testing.T) {
 	t.Parallel()
 	var types Types
@@ -156,7 +156,7 @@ func TestProtobufWeighs(t *testing.T) {
 	}
 	got := of(t, func(l Limit) error { return types.Protobuf(message, reflect.TypeFor[corev1.Pod](), l) })
 	want := of(t, func(l Limit) error { return types.JSON(text, reflect.TypeFor[corev1.Pod](), l) })
-	for _, c := range message { // each counts as one that JSON escapes
+	for _, c := range message { // each counts as a character that JSON escapes
 		if c < ' ' {
 			got -= escapeSize
 		}
@@ -182,7 +182,7 @@ func TestCBORWeighs(t *testing.T) {
 		{"\xd9\xd9\xf7\xa0", 2*slot + number + mapHead},
 		{"\x5b\xff\xff\xff\xff\xff\xff\xff\xff\x20\x20", 0},
 	} {
-		for _, c := range row.item { // heads of more than seven bits are no UTF-8
+		for _, c := range row.item { // heads of more than seven bits are invalid UTF-8
 			if c == utf8.RuneError {
 				row.want += escapeSize
 			}

@@ -2,7 +2,7 @@ package weight
 
 import "reflect"
 
-// Protobuf weighs what a message is in a Go type, as the tags of its fields say.
+// Protobuf measures a message that is decoded into a Go type by the tags of its fields.
 func (t *Types) Protobuf(message []byte, typ reflect.Type, l Limit) error {
 	s := newScale(l)
 	if err := s.controls(message); err != nil {
@@ -21,12 +21,12 @@ const (
 	fixed32Wire = 5
 )
 
-// message weighs a message but for its slot. The fields of a group count as if they were the message's.
+// message measures a message without its slot. The fields of a group count as fields of the message.
 func (s *scale) message(b []byte, n *node, depth int) error {
 	if depth > mostDepth {
 		return errEnd
 	}
-	var counts [32]int // of items and entries so far, by the lowest bits of the fields' numbers
+	var counts [32]int // the number of items and entries so far, by the lowest bits of the field number
 	for len(b) > 0 {
 		tag, size := varint(b)
 		if size < 0 {
@@ -39,7 +39,7 @@ func (s *scale) message(b []byte, n *node, depth int) error {
 			return errEnd
 		}
 		b = b[size:]
-		number := int32(tag >> 3) // the generated methods cut it off, too
+		number := int32(tag >> 3) // the generated methods truncate the number in the same way
 		f, ok := n.numbers[number]
 		if !ok || wire == startWire || wire == endWire {
 			continue
@@ -56,7 +56,7 @@ func (s *scale) message(b []byte, n *node, depth int) error {
 	return nil
 }
 
-// field weighs a field, which is the n-th of its number.
+// field measures a field, which is the n-th with its number.
 func (s *scale) field(content []byte, wire uint64, n *node, count, depth int) error {
 	switch {
 	case n.isMessage():
@@ -82,10 +82,10 @@ func (s *scale) field(content []byte, wire uint64, n *node, count, depth int) er
 	return s.inside(content, wire, n, depth)
 }
 
-// isMessage tells of a list or mapping that is in a message of its own.
+// isMessage reports whether a list or mapping is in a message of its own.
 func (n *node) isMessage() bool { return n.numbers != nil }
 
-// inside weighs what a slot points to, or has in it.
+// inside measures the values that a slot points to or contains.
 func (s *scale) inside(content []byte, wire uint64, n *node, depth int) error {
 	if n.sort == pointer {
 		if err := s.add(n.elem.size); err != nil {
@@ -99,8 +99,8 @@ func (s *scale) inside(content []byte, wire uint64, n *node, depth int) error {
 	return s.message(content, n, depth)
 }
 
-// varint reads a number as the generated methods do: what does not fit into 64 bits of its tenth byte is dropped. n is how
-// many bytes it takes, negative when there is none.
+// varint decodes a number as the generated methods do: bits of the tenth byte that do not fit into 64 bits are dropped. n is the
+// number of bytes, and negative if there is no number.
 func varint(b []byte) (v uint64, n int) {
 	for i := range min(len(b), 10) {
 		if v |= uint64(b[i]&0x7f) << (7 * i); b[i] < 0x80 {
@@ -110,8 +110,8 @@ func varint(b []byte) (v uint64, n int) {
 	return 0, -1
 }
 
-// fieldContent returns what a field with a length contains, and how many bytes any field takes behind its tag; negative
-// when it is none.
+// fieldContent returns the content of a field that has a length, and the number of bytes that any field takes after its tag. n is
+// negative if there is no valid field.
 func fieldContent(wire uint64, b []byte) (content []byte, n int) {
 	switch wire {
 	case varintWire:

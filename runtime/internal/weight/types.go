@@ -12,43 +12,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Types makes the tables by which values of Go types are weighed and keeps them, as many as there are types. The zero Types
-// is ready. All methods may be called concurrently; it must not be copied.
+// Types makes and caches the tables by which values of Go types are measured. It keeps one table for each type. The zero Types is
+// ready to use. All methods may be called concurrently. It must not be copied.
 type Types struct {
 	known sync.Map // reflect.Type → *node
 	mu    sync.Mutex
-	made  map[reflect.Type]*node // guarded by mu: of all types met, those in known are whole
+	made  map[reflect.Type]*node // guarded by mu: the nodes of all types met; those in known are complete
 }
 
-// sort is how a type is written.
+// sort is the kind of a type.
 type sort uint8
 
 const (
-	plain    sort = iota // a number, a string, bytes, or whatever takes no more than its slot
+	plain    sort = iota // a number, a string, bytes, or any value that takes only its slot
 	anything             // an interface
 	pointer
 	structure
 	list
 	mapping
-	itself // it reads itself: what that makes of a text nobody knows
+	itself // it decodes itself, with an unknown result
 )
 
-// node is a Go type.
+// node describes a Go type.
 type node struct {
 	sort    sort
-	size    int              // of its slot
+	size    int              // the size of its slot
 	key     int              // the size of a map's key
-	elem    *node            // of a pointer, list or mapping
-	fields  map[string]field // of a structure, by their names in JSON
-	numbers map[int32]field  // and in protobuf
-	object  *node            // of itself: a struct that it points to, and may read a JSON object into; nil: none
-	items   *node            // of itself: a slice that it may read an array into; nil: none
-	value   *node            // of a mapping: the message that an entry is in protobuf
+	elem    *node            // of a pointer, list or mapping: the element
+	fields  map[string]field // of a structure, by JSON name
+	numbers map[int32]field  // of a structure, by protobuf number
+	object  *node            // if sort is itself: a struct that it points to and may decode a JSON object into; nil: none
+	items   *node            // if sort is itself: a slice that it may decode an array into; nil: none
+	value   *node            // of a mapping: the protobuf message of an entry
 }
 
 type field struct {
 	*node
-	counted string // the name of a list or map in the metadata, whose items are counted; "": none
+	counted string // the name of a list or map in the metadata with a limit of items; "": none
 }
 
 func (t *Types) of(typ reflect.Type) *node {
@@ -69,16 +69,16 @@ func implements[I any](t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[I]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[I]())
 }
 
-// message is what types with generated protobuf methods have.
+// message is implemented by types with generated protobuf methods.
 type message interface{ Unmarshal(text []byte) error }
 
-// node returns what is known of a type, and makes it. The caller holds mu.
+// node returns the node of a type, and makes it if necessary. The caller holds mu.
 func (t *Types) node(typ reflect.Type) *node {
 	if n, ok := t.made[typ]; ok {
 		return n
 	}
 	n := &node{size: int(typ.Size())}
-	t.made[typ] = n // before the rest: types refer to themselves
+	t.made[typ] = n // stored first, because types may contain themselves
 	switch kind := typ.Kind(); {
 	case kind == reflect.Pointer:
 		n.sort, n.elem = pointer, t.node(typ.Elem())
@@ -101,13 +101,13 @@ func (t *Types) node(typ reflect.Type) *node {
 		n.sort, n.key, n.elem = mapping, int(typ.Key().Size()), t.node(typ.Elem())
 		n.value = &node{numbers: map[int32]field{2: {node: n.elem}}}
 	}
-	if (n.sort == list || n.sort == mapping) && implements[message](typ) { // one whose only field is its items
+	if (n.sort == list || n.sort == mapping) && implements[message](typ) { // a message whose only field is its items
 		n.numbers = map[int32]field{1: {node: &node{sort: n.sort, size: n.size, key: n.key, elem: n.elem, value: n.value}}}
 	}
 	return n
 }
 
-// names notes the fields that a struct has in JSON.
+// names sets the JSON fields of a struct.
 func (t *Types) names(n *node, typ reflect.Type) {
 	all := jsonfield.Of(typ, nil)
 	n.fields = make(map[string]field, len(all))
@@ -116,7 +116,7 @@ func (t *Types) names(n *node, typ reflect.Type) {
 	}
 }
 
-// numbers notes the fields that a struct has in protobuf.
+// numbers sets the protobuf fields of a struct.
 func (t *Types) numbers(n *node, typ reflect.Type) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
@@ -134,7 +134,7 @@ func (t *Types) numbers(n *node, typ reflect.Type) {
 	}
 }
 
-// counted is the name of a field whose items are counted.
+// counted returns the name of a field whose items are counted, or "".
 func counted(in reflect.Type, name string, typ reflect.Type) string {
 	if in == reflect.TypeFor[metav1.ObjectMeta]() && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
 		return name
@@ -142,7 +142,7 @@ func counted(in reflect.Type, name string, typ reflect.Type) string {
 	return ""
 }
 
-// inside guesses what a type that reads itself has in it: those of Kubernetes read an object into the struct that one of
+// inside guesses the content of a type that decodes itself: the types of Kubernetes decode an object into a struct that one of
 // their fields points to, and an array into a slice.
 func (t *Types) inside(n *node, typ reflect.Type) {
 	for i := range typ.NumField() {

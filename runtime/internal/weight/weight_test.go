@@ -10,7 +10,7 @@ import (
 	oldyaml "sigs.k8s.io/yaml"
 )
 
-// nodesOf is how many nodes there are in a document.
+// nodesOf returns the number of nodes in a document.
 func nodesOf(n *yaml.Node) int {
 	count := 1
 	for _, c := range n.Content {
@@ -23,13 +23,13 @@ func hasAlias(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
 }
 
-// countedNodes is how many nodes YAML weighs at least.
+// countedNodes returns the number of nodes that the weight of a YAML text includes at least.
 func countedNodes(t testing.TB, body []byte) int {
 	t.Helper()
 	s := scanYAML(body, Limit{})
 	for s.token() == nil {
 	}
-	return (none-s.left)/yamlNode + 1 // the document
+	return (none-s.left)/yamlNode + 1 // the document node
 }
 
 var yamlTexts = []string{
@@ -39,7 +39,7 @@ var yamlTexts = []string{
 	"a: b\x85c: d\u2028e: f", "'a': \"b\"\n\"c\": 'd'\n", "a\n b\n c: d", "- |\n a: [\n- >\n b: {\n", "a: -\n", "a: - b", "x: [\n1,\n#[[[\n2]\n", "a:\n    b:\n        c\n    d: e\nf: g",
 }
 
-// A text weighs at least what it has nodes.
+// The weight of a text includes all its nodes.
 func TestYAMLCountsAllNodes(t *testing.T) {
 	t.Parallel()
 	for _, text := range yamlTexts {
@@ -53,7 +53,7 @@ func TestYAMLCountsAllNodes(t *testing.T) {
 	}
 }
 
-// Texts that are put together of pieces of YAML are counted like the others.
+// The same for texts that are combined from pieces of YAML.
 func TestYAMLCountsAllNodesOfAnyText(t *testing.T) {
 	t.Parallel()
 	pieces := []string{

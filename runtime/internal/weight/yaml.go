@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// YAML weighs what the YAML library makes of a text: its nodes, and maps of what they are twice. The tokens are counted by the
-// rules of its scanner (https://pkg.go.dev/go.yaml.in/yaml/v2), as far as they say where scalars end: what is in a literal
-// is one scalar.
+// YAML measures the values that the YAML library makes of a text: its nodes, and two maps for each mapping. The tokens are
+// counted by the rules of its scanner (https://pkg.go.dev/go.yaml.in/yaml/v2), as far as they determine where scalars end: a
+// literal is one scalar.
 func YAML(body []byte, l Limit) (err error) {
 	s := scanYAML(body, l)
 	if err := s.escapes(body); err != nil {
@@ -22,7 +22,7 @@ func YAML(body []byte, l Limit) (err error) {
 	return s.done(err)
 }
 
-// escapes counts the characters that JSON makes six of, and as such those after a backslash: \0 is one.
+// escapes adds the weight of characters that JSON escapes. Each character after a backslash counts as one: \0 is an example.
 func (s *yamlScanner) escapes(text []byte) error {
 	if err := s.escaped(text); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *yamlScanner) escapes(text []byte) error {
 	return s.add(escapeSize * bytes.Count(text, []byte(`\`)))
 }
 
-// Aliases reports whether there may be an alias in a text.
+// Aliases reports whether a text may contain an alias.
 func Aliases(body []byte) bool {
 	s := scanYAML(body, Limit{})
 	for s.token() == nil && !s.aliases {
@@ -46,9 +46,9 @@ func isUTF16(body []byte) bool {
 	return bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
 }
 
-// What the library makes of a text: a node, with its place in the node around it, and of maps one whose keys are any values
-// and one with strings. A quarter of it counts: it is made once, and dropped before the JSON that it becomes is decoded, where of other values
-// there are several copies.
+// The memory of the values that the library makes: each value is a node with a slot in its parent, and each mapping is also a map
+// with keys of any type and a map with string keys. Only a quarter of this memory counts: it is allocated once, and freed before
+// the resulting JSON is decoded, while there are several copies of other values.
 const (
 	yamlNode  = 144 / 4
 	yamlMap   = 2 * mapHead / 4
@@ -56,7 +56,7 @@ const (
 	yamlEntry = 4 * (2*slot + 1) / 4
 )
 
-// yamlScanner goes through a text. What the library refuses it may take for anything: there the library stops.
+// yamlScanner goes through a text. It may misread a text that the library refuses, because the library stops there.
 type yamlScanner struct {
 	scale
 
@@ -64,20 +64,20 @@ type yamlScanner struct {
 	at      int
 	line    int
 	column  int    // in characters
-	flow    []byte // the flow collections around, by their first characters
-	indent  int    // of the block collection at hand
-	indents []int  // and of those around it
-	aliases bool   // there was one
+	flow    []byte // the first characters of the flow collections around the present place
+	indent  int    // of the present block collection
+	indents []int  // of the block collections around it
+	aliases bool   // an alias was found
 
 	keyAllowed bool // a simple key may begin here
 	key        struct {
-		possible     bool // outside of flow collections a simple key has begun
+		possible     bool // a simple key has begun, outside of flow collections
 		line, column int
 		at           int
 	}
 }
 
-// peek is the byte n bytes on; 0 is the end.
+// peek returns the byte n bytes ahead, or 0 at the end.
 func (s *yamlScanner) peek(n int) byte {
 	if s.at+n < len(s.text) {
 		return s.text[s.at+n]
@@ -85,7 +85,7 @@ func (s *yamlScanner) peek(n int) byte {
 	return 0
 }
 
-// breakAt is the length of the line break n bytes on; 0: there is none.
+// breakAt returns the length of the line break n bytes ahead, or 0 if there is none.
 func (s *yamlScanner) breakAt(n int) int {
 	switch s.peek(n) {
 	case '\r':
@@ -113,7 +113,7 @@ func (s *yamlScanner) blankOrEndAt(n int) bool {
 	return s.blankAt(n) || s.peek(n) == 0 || s.breakAt(n) > 0
 }
 
-// skip passes characters.
+// skip advances by n characters.
 func (s *yamlScanner) skip(n int) {
 	for ; n > 0 && s.at < len(s.text); n-- {
 		switch c := s.text[s.at]; {
@@ -130,7 +130,7 @@ func (s *yamlScanner) skip(n int) {
 	}
 }
 
-// skipBreak passes a line break, if there is one.
+// skipBreak consumes a line break, if there is one.
 func (s *yamlScanner) skipBreak() bool {
 	n := s.breakAt(0)
 	if n == 0 {
@@ -148,7 +148,7 @@ func (s *yamlScanner) skipLine() {
 	}
 }
 
-// toToken passes what is between tokens.
+// toToken advances to the next token.
 func (s *yamlScanner) toToken() {
 	for {
 		if s.column == 0 && bytes.HasPrefix(s.text[min(s.at, len(s.text)):], []byte("\xef\xbb\xbf")) {
@@ -169,7 +169,7 @@ func (s *yamlScanner) toToken() {
 	}
 }
 
-// roll begins a block collection, if the column is further to the right than that of the one around it.
+// roll begins a block collection, if the column is further to the right than that of the present one.
 func (s *yamlScanner) roll(column int) (bool, error) {
 	if len(s.flow) > 0 || s.indent >= column {
 		return false, nil
@@ -188,7 +188,7 @@ func (s *yamlScanner) unroll(column int) {
 	}
 }
 
-// saveKey notes that what begins here may be a key.
+// saveKey records that a simple key may begin here.
 func (s *yamlScanner) saveKey() {
 	if s.keyAllowed && len(s.flow) == 0 {
 		s.key.possible, s.key.line, s.key.column, s.key.at = true, s.line, s.column, s.at
@@ -201,7 +201,7 @@ func (s *yamlScanner) removeKey() {
 	}
 }
 
-// token passes a token and weighs what it makes.
+// token consumes a token and adds the weight of its values.
 func (s *yamlScanner) token() error {
 	s.toToken()
 	s.unroll(s.column)
@@ -268,7 +268,7 @@ func (s *yamlScanner) open(c byte) error {
 	return s.add(size)
 }
 
-// blockEntry passes the mark of an item.
+// blockEntry consumes the mark of an item.
 func (s *yamlScanner) blockEntry() error {
 	size := yamlNode
 	if len(s.flow) == 0 {
@@ -286,7 +286,7 @@ func (s *yamlScanner) blockEntry() error {
 	return s.add(size)
 }
 
-// complexKey passes a question mark.
+// complexKey consumes a question mark.
 func (s *yamlScanner) complexKey() error {
 	rolled, err := s.roll(s.column)
 	if err != nil {
@@ -298,14 +298,14 @@ func (s *yamlScanner) complexKey() error {
 	return s.pair(rolled)
 }
 
-// value passes a colon.
+// value consumes a colon.
 func (s *yamlScanner) value() (err error) {
 	inFlow := len(s.flow) > 0
 	rolled := false
 	const longestKey = 1024
 	switch {
 	case inFlow:
-		s.keyAllowed = false // whether a simple key was before it matters to block collections only
+		s.keyAllowed = false // a simple key before the colon only matters to block collections
 	case s.key.possible && s.key.line == s.line && s.at-s.key.at <= 4*longestKey:
 		rolled, err = s.roll(s.key.column)
 		s.key.possible, s.keyAllowed = false, false
@@ -320,7 +320,7 @@ func (s *yamlScanner) value() (err error) {
 	return s.pair(rolled)
 }
 
-// pair weighs a member: its entries, a node in the place of what may be missing, and its map if that begins with it.
+// pair adds the weight of a member: its map entries, a node in place of a missing part, and its map if the member is the first.
 func (s *yamlScanner) pair(begins bool) error {
 	size := yamlNode + yamlEntry
 	if begins || len(s.flow) > 0 && s.flow[len(s.flow)-1] == '[' {
@@ -329,7 +329,7 @@ func (s *yamlScanner) pair(begins bool) error {
 	return s.add(size)
 }
 
-// content passes a scalar, or a part of one.
+// content consumes a scalar, or a part of one.
 func (s *yamlScanner) content(c byte) error {
 	if (c == '|' || c == '>') && len(s.flow) == 0 {
 		s.removeKey()
@@ -357,13 +357,13 @@ func (s *yamlScanner) content(c byte) error {
 	default:
 		s.plain()
 	}
-	if s.at == from { // no token begins so
+	if s.at == from { // no token begins like this
 		s.skip(1)
 	}
 	return s.add(yamlNode)
 }
 
-// tag passes a tag.
+// tag consumes a tag.
 func (s *yamlScanner) tag() {
 	if s.skip(1); s.peek(0) == '<' {
 		for s.peek(0) != '>' && !s.blankOrEndAt(0) {
@@ -381,7 +381,7 @@ func isWord(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '-'
 }
 
-// single passes a scalar in single quotes.
+// single consumes a scalar in single quotes.
 func (s *yamlScanner) single() {
 	s.skip(1)
 	for s.peek(0) != 0 {
@@ -397,7 +397,7 @@ func (s *yamlScanner) single() {
 	}
 }
 
-// double passes a scalar in double quotes.
+// double consumes a scalar in double quotes.
 func (s *yamlScanner) double() {
 	s.skip(1)
 	for s.peek(0) != 0 {
@@ -416,10 +416,10 @@ func (s *yamlScanner) double() {
 	}
 }
 
-// plain passes a scalar without quotes.
+// plain consumes a scalar without quotes.
 func (s *yamlScanner) plain() {
 	inFlow, indent := len(s.flow) > 0, s.indent+1
-	broken := false // there was a line break before what comes next
+	broken := false // there was a line break before the next character
 	for (s.column > 0 || !s.documentMark()) && s.peek(0) != '#' {
 		for !s.blankOrEndAt(0) {
 			c := s.peek(0)
@@ -448,7 +448,7 @@ func (s *yamlScanner) plain() {
 	}
 }
 
-// block passes a literal or folded scalar, of which the first character is passed.
+// block consumes a literal or folded scalar, whose first character is already consumed.
 func (s *yamlScanner) block() {
 	indent := 0
 	for range 2 { // in any order
@@ -460,7 +460,7 @@ func (s *yamlScanner) block() {
 			s.skip(1)
 		}
 	}
-	s.skipLine() // of comments
+	s.skipLine() // the rest of the line may be a comment
 	s.skipBreak()
 	indent = s.blockBreaks(indent)
 	for s.column == indent && s.peek(0) != 0 {
@@ -470,7 +470,7 @@ func (s *yamlScanner) block() {
 	}
 }
 
-// blockBreaks passes empty lines and the indentation, whose width it returns, and finds out if it is 0.
+// blockBreaks consumes empty lines and indentation, whose width it returns. If indent is 0, blockBreaks detects it.
 func (s *yamlScanner) blockBreaks(indent int) int {
 	widest := 0
 	for {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// subject is a sample with its form, and with how texts are decoded, defaulted and encoded without it.
+// subject is a sample with its form, and with the functions that decode, set defaults and encode without the form.
 type subject struct {
 	sample
 	form  *canonical.Form
@@ -42,7 +42,7 @@ func subjects(t testing.TB) []subject {
 	return out
 }
 
-// again decodes, defaults and encodes a text; false when that fails.
+// again decodes a text, sets defaults and encodes the value; it returns false if that fails.
 func (s subject) again(text []byte) (again []byte, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -58,7 +58,7 @@ func (s subject) again(text []byte) (again []byte, ok bool) {
 	return again, err == nil
 }
 
-// check fails if the form is sure of a text that is not canonical. It reports whether the form is sure.
+// check fails if the form accepts a text that is not canonical. It reports whether the form accepts the text.
 func (s subject) check(t *testing.T, text []byte) bool {
 	t.Helper()
 	sure := s.form.Has(text)
@@ -71,7 +71,7 @@ func (s subject) check(t *testing.T, text []byte) bool {
 	return true
 }
 
-// words are what random strings are.
+// words are the strings from which random strings are chosen.
 func words() []string {
 	return []string{"", "", "a", "b", "some text", "größer", "日本", "\"quoted\"", `back\slash`, "a\nb\tc\rd", "<b>&amp;</b>", "x=y+z/~", "\x7f", "\U0001F600"}
 }
@@ -139,7 +139,7 @@ func (s subject) canonicalText(t *testing.T, seed int64) []byte {
 	return nil
 }
 
-// escapedKeys reports whether a name in a text has an escape: those are not recognised.
+// escapedKeys reports whether a name in a text has an escape: such texts are not recognised.
 func escapedKeys(text []byte) bool {
 	for _, siblings := range parts(text) {
 		for _, p := range siblings {
@@ -151,7 +151,7 @@ func escapedKeys(text []byte) bool {
 	return false
 }
 
-// TestRecognised: what is canonical is recognised, or the type is one that is not.
+// TestRecognised: canonical texts are recognised, unless the type is one that never is.
 func TestRecognised(t *testing.T) {
 	for _, s := range subjects(t) {
 		sure, all := 0, 0
@@ -174,7 +174,7 @@ func TestRecognised(t *testing.T) {
 	}
 }
 
-// TestMutated: what is not canonical is not recognised, however little it differs from what is.
+// TestMutated: texts that are not canonical are not recognised, even if they differ little from canonical ones.
 func TestMutated(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -199,7 +199,7 @@ func TestMutated(t *testing.T) {
 	}
 }
 
-// TestReplaced: each value of a text has each other value in its place once.
+// TestReplaced: each value of a text is replaced by each other value once.
 func TestReplaced(t *testing.T) {
 	for _, s := range subjects(t) {
 		for seed, done := int64(0), 0; seed < 60 && done < 3; seed++ {
@@ -219,7 +219,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// FuzzHas compares for texts of all sorts.
+// FuzzHas does the same check for arbitrary texts.
 func FuzzHas(f *testing.F) {
 	all := subjects(f)
 	for i := range all {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// part is a value in a text, with its name and colon if it is a member.
+// part is a value in a text; if it is a member, start is before its name and colon.
 type part struct{ start, from, to int }
 
-// parts are all values in a text without white space, those of each object or list together.
+// parts returns all values in a text without white space, grouped by the object or list that they are in.
 func parts(text []byte) (all [][]part) {
 	var walk func(at int) int
 	walk = func(at int) int {
@@ -38,7 +38,7 @@ func parts(text []byte) (all [][]part) {
 	return all
 }
 
-// end is where a string or another scalar ends.
+// end returns the offset where a string or another scalar ends.
 func end(text []byte, at int) int {
 	if text[at] != '"' {
 		for at < len(text) && !bytes.ContainsRune([]byte(",]}"), rune(text[at])) {
@@ -54,7 +54,7 @@ func end(text []byte, at int) int {
 	return at + 1
 }
 
-// values are put in the place of others.
+// values returns texts that replace other values.
 func values() []string {
 	return []string{
 		`null`, `true`, `false`, `0`, `-0`, `1`, `-1`, `01`, `1.0`, `1.5`, `1e3`, `1E3`, `1e21`, `1e-7`, `100000000000000000000000`, `127`, `128`, `255`, `256`,
@@ -70,13 +70,13 @@ func values() []string {
 	}
 }
 
-// mutated returns a text that differs from text in one place, or in a few.
+// mutated returns a text that differs from text in one or a few places.
 func mutated(r *rand.Rand, text []byte) []byte {
 	out := text
 	for range 1 + r.Intn(8)/7 {
 		if r.Intn(3) == 0 {
 			out = byteMutated(r, out)
-			return out // it may be no JSON any more
+			return out // it may not be JSON any more
 		}
 		out = partMutated(r, out)
 	}
@@ -109,7 +109,7 @@ func partMutated(r *rand.Rand, text []byte) []byte {
 	p := siblings[i]
 	join := func(pieces ...[]byte) []byte { return slices.Concat(pieces...) }
 	switch r.Intn(5) {
-	case 0: // it is dropped, with a comma
+	case 0: // the part is removed, with a comma
 		from, to := p.start, p.to
 		switch {
 		case text[to] == ',':
@@ -118,9 +118,9 @@ func partMutated(r *rand.Rand, text []byte) []byte {
 			from--
 		}
 		return join(text[:from], text[to:])
-	case 1: // it comes twice
+	case 1: // the part is duplicated
 		return join(text[:p.to], []byte(","), text[p.start:])
-	case 2: // it and another are exchanged
+	case 2: // the part is exchanged with another
 		q := siblings[r.Intn(len(siblings))]
 		if q.start < p.start {
 			p, q = q, p

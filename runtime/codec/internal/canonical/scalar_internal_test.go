@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlainRun: each byte at each place of a word is found, also behind others, and none where there is none.
+// TestPlainRun: every byte that is not plain is found at each place of a word, also after others, and none is found where there
+// is none.
 func TestPlainRun(t *testing.T) {
 	odd := func(c byte) bool { return c < ' ' || c >= 0x80 || bytes.IndexByte([]byte(`"\<>&`), c) >= 0 }
 	for c := range 256 {

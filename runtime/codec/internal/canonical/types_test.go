@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// sample is a type that texts are made of and compared for.
+// sample is a type for which texts are made and compared.
 type sample struct {
 	name  string
 	new   func() any
-	whole bool // all that is canonical must be recognised
+	whole bool // all canonical texts must be recognised
 }
 
 func samples() []sample {
@@ -81,7 +81,7 @@ type embedded struct {
 type omissions struct {
 	embedded    `json:",inline"`
 	Over        int                      `json:"over,omitempty"`
-	NoTag       string                   // under its own name
+	NoTag       string                   // has its Go name in JSON
 	Hidden      string                   `json:"-"`
 	Struct      inner                    `json:"struct,omitempty"`
 	ZeroStruct  inner                    `json:"zeroStruct,omitzero"`
@@ -125,7 +125,7 @@ type omissions struct {
 
 type name string
 
-// chosen says itself what is zero.
+// chosen has its own IsZero method.
 type chosen struct {
 	N int `json:"n"`
 }
@@ -153,7 +153,7 @@ type methods struct {
 	Shouts     shouts                       `json:"shouts"`
 }
 
-// own writes itself by a method of its pointer: not where it has no address.
+// own has a MarshalJSON method on its pointer, which is not used for values without an address.
 type own struct {
 	N int `json:"n"`
 }
@@ -174,7 +174,7 @@ func (o *own) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// text is upper case.
+// text is encoded in upper case.
 type text string
 
 func (t text) MarshalText() ([]byte, error) { return []byte("T" + t), nil }
@@ -187,7 +187,7 @@ func (t *text) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// reads is only read by itself.
+// reads only has its own method for decoding.
 type reads string
 
 func (r *reads) UnmarshalJSON(b []byte) error {
@@ -250,13 +250,13 @@ type kept struct {
 	Plain  string `json:"plain"`
 }
 
-// unstable has what is never, or seldom, what it was when it is read again.
+// unstable has values that never, or seldom, stay the same when they are encoded and decoded.
 type unstable struct {
 	ByText map[text]int `json:"byText,omitempty"`
 	Reads  reads        `json:"reads,omitempty"`
 }
 
-// keeper has such a struct.
+// keeper contains an unstable struct.
 type keeper struct {
 	Kept   kept   `json:"kept"`
 	Quoted quoted `json:"quoted"`

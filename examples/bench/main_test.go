@@ -38,7 +38,7 @@ func TestFlags(t *testing.T) {
 func TestARunLeavesAReportAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "report.md")
-	// The binary's size needs no server to run.
+	// The size of the binary can be measured without running a server.
 	c, err := parse([]string{"-only", "^life/binary$", "-servers", "floor", "-out", out, "-dir", dir})
 	if err != nil {
 		t.Fatal(err)

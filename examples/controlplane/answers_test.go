@@ -18,14 +18,14 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// The files testdata/authorization/MODES.json are what a kube-apiserver 1.37.1 answered to the requests below. One is recorded by
+// The files testdata/authorization/MODES.json have the answers of kube-apiserver 1.37.1 to the requests below. Record one by
 //
 //	KEELSON_WIRE_SERVER=https://127.0.0.1:6443 go test ./examples/controlplane -run 'TestAnswersOfKubernetes/MODES$' -update
 //
-// from a new kube-apiserver that was started with --authorization-mode=MODES and --token-auth-file=testdata/users.csv.
+// with a new kube-apiserver that was started with --authorization-mode=MODES and --token-auth-file=testdata/users.csv.
 var updateAnswers = flag.Bool("update", false, "record the answers of KEELSON_WIRE_SERVER in testdata/authorization")
 
-// policyObjects are made by the administrator before the requests: of "path body".
+// policyObjects are the objects that the administrator creates before the requests: "path body".
 const policyObjects = `
 /api/v1/namespaces {"metadata":{"name":"team"}}
 /apis/apiextensions.k8s.io/v1/customresourcedefinitions {"metadata":{"name":"things.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","kind":"Thing"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}
@@ -66,7 +66,7 @@ nobody GET /version
 wrong GET /readyz
 `
 
-// rbacRequests are sent to servers with roles and bindings only: "user method path [Accept]".
+// rbacRequests are sent only to servers with roles and bindings: "user method path [Accept]".
 const rbacRequests = `
 alice GET /api/v1/pods
 alice GET /api/v1/pods?watch=true
@@ -228,7 +228,7 @@ nobody HEAD /api/v1/nodes
 wrong GET /api/v1/pods
 `
 
-// differences are the answers that differ from those of kube-apiserver, by "modes: request".
+// differences returns the answers that differ from those of kube-apiserver, by "modes: request".
 func differences() map[string]recordedAnswer {
 	all := map[string]recordedAnswer{
 		// A slash that is encoded belongs to the name; see package request.
@@ -239,16 +239,16 @@ func differences() map[string]recordedAnswer {
 				`resource \"secrets\" in API group \"\" in the namespace \"team\"","reason":"Forbidden","details":{"name":"a/b","kind":"secrets"},"code":403}` + "\n",
 		},
 	}
-	// /readyz is ok for anybody, in the mode AlwaysAllow, too.
+	// /readyz is ok for everybody also in the mode AlwaysAllow.
 	for _, modes := range []string{"AlwaysAllow", "AlwaysAllow,RBAC", "RBAC,AlwaysAllow", "AlwaysAllow,AlwaysDeny", "AlwaysDeny,AlwaysAllow"} {
 		all[modes+": nobody GET /readyz"] = recordedAnswer{Code: http.StatusOK}
 	}
-	// A path that nothing can be made of is the client's fault. In kube-apiserver it is the server's.
+	// An invalid path is a client error. In kube-apiserver it is a server error.
 	all["RBAC: alice GET /api/v1/watch"] = recordedAnswer{Code: http.StatusBadRequest}
 	return all
 }
 
-// recordedAnswer is the answer to a request. Answers of requests that are allowed have no header and no body.
+// recordedAnswer is the answer to a request. The header and the body of an allowed request are not recorded.
 type recordedAnswer struct {
 	Request string
 	Code    int
@@ -261,7 +261,8 @@ type recordedAnswers struct {
 	Answers []recordedAnswer
 }
 
-// Requests are allowed, or refused with the same bytes, as by kube-apiserver with the same modes, users, roles and bindings.
+// With the same modes, users, roles and bindings, the same requests are allowed as by kube-apiserver, and refusals have the same
+// bytes.
 func TestAnswersOfKubernetes(t *testing.T) {
 	t.Parallel()
 	for _, modes := range []string{
@@ -314,7 +315,7 @@ func compareAnswers(t *testing.T, modes string, want, got []recordedAnswer) {
 	}
 }
 
-// answersOf sends the requests to a server, which has no objects yet.
+// answersOf sends the requests to a server without objects.
 func answersOf(t *testing.T, p *process, requests string) []recordedAnswer {
 	t.Helper()
 	admin := p.client("t-admin", nil, nil)
@@ -329,13 +330,13 @@ func answersOf(t *testing.T, p *process, requests string) []recordedAnswer {
 	var all []recordedAnswer
 	for line := range strings.Lines(strings.TrimSpace(requests)) {
 		line = strings.TrimSpace(line)
-		fields := append(strings.Fields(line), "") // the last of a line of three is no Accept
+		fields := append(strings.Fields(line), "") // a line of three fields has no Accept
 		all = append(all, clients[fields[0]].answerTo(line, fields[1], fields[2], fields[3]))
 	}
 	return all
 }
 
-// answerTo sends a request and returns what is recorded of its answer.
+// answerTo sends a request and returns the recorded parts of its answer.
 func (c *client) answerTo(request, method, path, accept string) recordedAnswer {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)

@@ -26,7 +26,7 @@ import (
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":2},"status":{"replicas":7}}`
 
-// With a file, and nothing said about users, there is an administrator; objects and credentials outlive the process.
+// With a storage file and without flags for users, there is an administrator. Objects and credentials outlive the process.
 func TestAdministrator(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 "spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","kind":"Thing"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// Users of a token file and of a client authority have their groups, and nobody else is let in.
+// Users of a token file and of a client authority have their groups, and no other users are authenticated.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func TestUsers(t *testing.T) {
 	p.stop()
 }
 
-// After a restart no request is decided by some of the roles and bindings: while they are being loaded it is refused and
-// /readyz fails, and the first request after /readyz is ok is decided by all.
+// After a restart no request is decided by a part of the roles and bindings. While they are being loaded, requests are refused
+// and /readyz fails. The first request after /readyz is ok is decided by all of them.
 func TestRolesAfterRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func TestRolesAfterRestart(t *testing.T) {
 	args := []string{"--storage-file=plane.db", "--token-auth-file=" + users, "--authorization-mode=RBAC"}
 	p := start(t, dir, args...)
 	answersOf(t, p, "alice GET /api/v1/namespaces/team/pods")
-	for i := range 10 { // which take a while to load
+	for i := range 10 { // their loading takes a while
 		large := fmt.Sprintf(`{"metadata":{"name":"large-%d"},"rules":[{"verbs":["get"],"apiGroups":["example.com"],"resources":["a"%s]}]}`, i, strings.Repeat(`,"b"`, 100_000))
 		p.client("t-admin", nil, nil).want(201, "", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", large)
 	}
@@ -135,18 +135,18 @@ func TestRolesAfterRestart(t *testing.T) {
 	}
 }
 
-// firstAnswer is the answer to a request for the pods of a namespace, by all roles and bindings.
+// firstAnswer is the answer to a request for the pods of a namespace, according to all roles and bindings.
 type firstAnswer struct {
 	code int
 	part string
 }
 
-// check sends the request of a user again and again, until it is sent after /readyz is ok.
+// check repeats a user's request until one is sent after /readyz is ok.
 func (want firstAnswer) check(nobody, user *client) {
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(time.Millisecond) {
 		ready, _, err := nobody.try("GET", "/readyz", "")
 		if err != nil {
-			continue // nothing listens yet
+			continue // the server does not listen yet
 		}
 		code, text, err := user.try("GET", "/api/v1/namespaces/team/pods", "")
 		loading := ready != 200 && code == 403 && strings.Contains(text, "roles and bindings are not loaded yet")
@@ -160,7 +160,7 @@ func (want firstAnswer) check(nobody, user *client) {
 	user.t.Error("it does not get ready")
 }
 
-// quietPort is a free port that the system gives to nobody who asks for any.
+// quietPort returns a free port that the system does not assign automatically.
 func quietPort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -178,7 +178,7 @@ func TestModesAndAnonymous(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flags                  string
-		dev, anonymous, health int // codes of a user, of nobody, and of nobody at /readyz
+		dev, anonymous, health int // codes for a user, for a request without credentials, and for such a request to /readyz
 	}{
 		{"--authorization-mode=AlwaysAllow", 200, 401, 200},
 		{"--authorization-mode=AlwaysDeny", 403, 403, 403},
@@ -199,7 +199,7 @@ func TestModesAndAnonymous(t *testing.T) {
 	}
 }
 
-// A certificate that is given is served, from the flags or from the directory, and stays as it is.
+// A given certificate, from the flags or from the directory, is served and not changed.
 func TestServingCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -226,7 +226,7 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
-// Serving files that the program made and that an interrupted start has left incomplete are made again.
+// Serving files that the program created and that an interrupted start left incomplete are created again.
 func TestIncompleteServingFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -241,7 +241,7 @@ func TestIncompleteServingFiles(t *testing.T) {
 	p.stop()
 }
 
-// What cannot start says which flag, file and line is wrong, and what would be right.
+// If the program cannot start, the error names the flag, file and line that is wrong, and how to correct it.
 func TestWhatCannotStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -327,7 +327,7 @@ func TestWhatCannotStart(t *testing.T) {
 	}
 }
 
-// Flags that have no effect are named in the first line, all of them and no others, and do not keep the program from serving.
+// The first line lists exactly the flags without effect, and the program serves nevertheless.
 func TestFlagsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	without := strings.Fields(`--advertise-address=127.0.0.1 --allow-privileged=true --audit-log-path=audit.log --audit-policy-file=audit.yaml
@@ -378,7 +378,7 @@ func TestBindAddress(t *testing.T) {
 	}
 }
 
-// Lines of a token file that kube-apiserver skips are skipped, and named.
+// Lines of a token file that kube-apiserver skips are skipped, with a warning.
 func TestOddTokenFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -424,7 +424,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue makes a certificate of a name and groups.
+// issue issues a certificate for a name and groups.
 func (a *authority) issue(t *testing.T, name string, groups ...string) *tls.Certificate {
 	t.Helper()
 	return a.sign(t, &x509.Certificate{
@@ -433,7 +433,7 @@ func (a *authority) issue(t *testing.T, name string, groups ...string) *tls.Cert
 	})
 }
 
-// sign completes a template. The first certificate is signed by itself.
+// sign completes a template. The first certificate is self-signed.
 func (a *authority) sign(t *testing.T, template *x509.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// asProgram makes the test binary the program.
+// asProgram is the environment variable that makes the test binary run the program.
 const asProgram = "KEELSON_CONTROLPLANE_RUN"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// limit ends a test that would hang.
+// limit is the timeout of every wait.
 const limit = time.Minute
 
 // output collects what a process writes. Its methods may be called concurrently.
@@ -82,7 +82,7 @@ func launch(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-// start starts the program on a free port, and waits until it says that it is ready.
+// start starts the program on a free port, and waits until it is ready.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := launch(t, dir, append([]string{"--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir=certs"}, args...)...)
@@ -135,8 +135,8 @@ type client struct {
 	http  *http.Client
 }
 
-// client returns a user with a token, with a certificate, or with neither. roots, in PEM, are the authorities that it trusts; nil
-// trusts every server.
+// client returns a client with a token, with a certificate, or with neither. roots, in PEM, are the trusted authorities; nil
+// means that every server is trusted.
 func (p *process) client(token string, certificate *tls.Certificate, roots []byte) *client {
 	config := &tls.Config{InsecureSkipVerify: roots == nil}
 	if roots != nil {
@@ -161,7 +161,7 @@ func (c *client) ask(method, path, body string) (int, string) {
 	return code, text
 }
 
-// try is ask for any goroutine.
+// try is ask for use in any goroutine.
 func (c *client) try(method, path, body string) (int, string, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
@@ -169,7 +169,7 @@ func (c *client) try(method, path, body string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	req.URL.Path = path // as it is
+	req.URL.Path = path // unchanged
 	req.Header.Set("Content-Type", "application/json")
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

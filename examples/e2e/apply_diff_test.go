@@ -16,8 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest/writemodel"
 )
 
-// Writes to objects of k8s.io/api come to what they come to with the schema that client-go carries, which is that of
-// kube-apiserver and not made by us.
+// Writes of objects of k8s.io/api have the results that the schema in client-go defines, which is that of kube-apiserver.
 func TestWritesMergeByTheSchemaOfClientGo(t *testing.T) {
 	t.Parallel()
 	writemodel.Run(t, writemodel.Options{

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// asUnstructured is a typed object for those who look at its metadata only.
+// asUnstructured returns a typed object in a form for checks of its metadata.
 func asUnstructured(t *testing.T, obj any, apiVersion string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -49,7 +49,7 @@ func wantManagers(t *testing.T, obj *unstructured.Unstructured, want ...string) 
 	}
 }
 
-// web is what one manager wants of a Deployment.
+// web returns the configuration of one manager for a Deployment.
 func web(namespace, image string) *appsv1apply.DeploymentApplyConfiguration {
 	labels := map[string]string{"app": "web"}
 	return appsv1apply.Deployment("web", namespace).WithLabels(labels).WithSpec(appsv1apply.DeploymentSpec().
@@ -58,7 +58,7 @@ func web(namespace, image string) *appsv1apply.DeploymentApplyConfiguration {
 			WithContainers(corev1apply.Container().WithName("main").WithImage(image).WithPorts(corev1apply.ContainerPort().WithContainerPort(80))))))
 }
 
-// The apply configurations of client-go, with the kind of Kubernetes that has most of everything.
+// The apply configurations of client-go, with a complex kind of Kubernetes.
 func TestClientGoApplyConfigurations(t *testing.T) {
 	kube := serveKubernetes(t)
 	ctx, client := quiet(t), kube.clientset(t).AppsV1().Deployments(kube.namespace)
@@ -73,7 +73,7 @@ func TestClientGoApplyConfigurations(t *testing.T) {
 		t.Errorf("applied again: %+v, %v", again, err)
 	}
 
-	// What a manager applied can be had back, changed and applied again.
+	// A manager can extract its applied configuration, change it and apply it again.
 	extracted, err := appsv1apply.ExtractDeployment(again, "ci")
 	if err != nil || extracted.Spec == nil || *extracted.Spec.Template.Spec.Containers[0].Image != "nginx:1" || extracted.Spec.Strategy != nil ||
 		extracted.Spec.Template.Spec.Containers[0].Ports[0].Protocol != nil {
@@ -85,7 +85,7 @@ func TestClientGoApplyConfigurations(t *testing.T) {
 		t.Errorf("applied what was extracted: %+v, %v", changed, err)
 	}
 
-	// Another manager adds a container of its own, and may not touch what is not its own.
+	// Another manager adds a container of its own, and must not change fields of others.
 	sidecar := func(image string) *appsv1apply.DeploymentApplyConfiguration {
 		return appsv1apply.Deployment("web", kube.namespace).WithSpec(appsv1apply.DeploymentSpec().WithTemplate(corev1apply.PodTemplateSpec().
 			WithSpec(corev1apply.PodSpec().WithContainers(corev1apply.Container().WithName("side").WithImage(image)))))
@@ -165,8 +165,8 @@ func TestClientGoApplySubresources(t *testing.T) {
 	if mine, err := appsv1apply.ExtractDeploymentStatus(reported, "controller"); err != nil || mine.Spec != nil || mine.Status == nil || *mine.Status.Conditions[0].Type != "Available" {
 		t.Errorf("extracted %+v, %v", mine, err)
 	}
-	// The main resource neither has the status nor loses it. It may be written: what the field manager sees before the status
-	// is taken back is a change, and a new time moves the entry of ci, so that kube-apiserver takes it for one as well.
+	// The main resource neither sets nor loses the status. The apply may be written nevertheless: the field manager sees a change
+	// before the status is restored, and the new time changes the entry of ci, which kube-apiserver treats as a change too.
 	if other, err := client.Apply(ctx, web(kube.namespace, "nginx:1").WithStatus(status("False").Status), metav1.ApplyOptions{FieldManager: "ci"}); err != nil ||
 		other.Generation != reported.Generation || !reflect.DeepEqual(other.Status, reported.Status) {
 		t.Errorf("applied a status beside a spec: %+v, %v", other, err)
@@ -188,7 +188,7 @@ func TestClientGoApplySubresources(t *testing.T) {
 	}
 }
 
-// The dynamic client applies what it has no type for.
+// The dynamic client applies objects without a Go type.
 func TestClientGoDynamicApply(t *testing.T) {
 	hello := start(t)
 	ctx := quiet(t)
@@ -231,7 +231,7 @@ func TestClientGoDynamicApply(t *testing.T) {
 	}
 	wantManagers(t, got, `a Apply/status {"f:status":{"f:ready":{}}}`, `a Apply {"f:spec":{}}`, `b Apply {"f:spec":{"f:size":{}}}`)
 
-	// An update that says nothing of managedFields keeps them, and takes over what it changes.
+	// An update without managedFields keeps them, and the updater becomes the owner of what it changes.
 	got.SetManagedFields(nil)
 	if err := unstructured.SetNestedField(got.Object, int64(5), "spec", "size"); err != nil {
 		t.Fatal(err)
@@ -242,8 +242,8 @@ func TestClientGoDynamicApply(t *testing.T) {
 	wantManagers(t, got, `a Apply/status {"f:status":{"f:ready":{}}}`, `a Apply {"f:spec":{}}`, `c Update {"f:spec":{"f:size":{}}}`)
 }
 
-// Five managers apply fields of their own to one object, while others update it: nobody is told of a conflict who has
-// none, and no field is lost.
+// Five managers apply fields of their own to one object, while others update it. There is no conflict without a cause, and no
+// field is lost.
 func TestClientGoApplyStorm(t *testing.T) {
 	hello := start(t)
 	ctx, typedClient := quiet(t), typed(t, hello.Config())
@@ -307,7 +307,7 @@ func TestClientGoApplyStorm(t *testing.T) {
 	}
 }
 
-// The metadata client patches what all kinds have in common, and gets only that.
+// The metadata client patches only metadata, and receives only metadata.
 func TestClientGoMetadataPatch(t *testing.T) {
 	hello := start(t)
 	post(t, typed(t, hello.Config()), newWidget("alpha", 1))
@@ -337,8 +337,7 @@ func TestClientGoMetadataPatch(t *testing.T) {
 	}
 }
 
-// An object that a client wrote by updates is handed over to server-side apply, after which a field that is no longer
-// applied goes.
+// An object written by updates is handed over to server-side apply. After that, a field that is no longer applied is removed.
 func TestClientGoUpgradeFromClientSideApply(t *testing.T) {
 	kube := serveKubernetes(t)
 	ctx, client := quiet(t), kube.clientset(t).CoreV1().ConfigMaps(kube.namespace)
@@ -375,8 +374,7 @@ func TestClientGoUpgradeFromClientSideApply(t *testing.T) {
 	}
 }
 
-// A typed client for a kind of one's own applies with a body of its own making; the server takes JSON for the YAML that
-// the media type names.
+// A typed client for a custom kind applies a body of its own. The server accepts JSON, although the media type says YAML.
 func TestClientGoTypedApply(t *testing.T) {
 	hello := start(t)
 	ctx, client := quiet(t), typed(t, hello.Config())

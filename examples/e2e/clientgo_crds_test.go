@@ -27,7 +27,7 @@ var (
 	crdResource  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// newBoat is a boat as clients without its type have it.
+// newBoat returns a boat as clients without its Go type have it.
 func newBoat(name, color string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"color": color}}}
 	u.SetGroupVersionKind(boatKind)
@@ -36,7 +36,7 @@ func newBoat(name, color string) *unstructured.Unstructured {
 	return u
 }
 
-// The dynamic client's verbs, and an informer beside it, on objects of a definition that comes, changes and goes.
+// The verbs of the dynamic client, and an informer, for objects of a definition that is created, changed and deleted.
 func TestClientGoCRDs(t *testing.T) {
 	crds := startCRDs(t)
 	defineBoats(t, crds)
@@ -74,7 +74,7 @@ func TestClientGoCRDs(t *testing.T) {
 	}
 	events.wants(t, "add a", "add b", "update a", "delete b")
 
-	// A default that the schema did not have shows in the next event of an informer, whose watch ended with the old schema.
+	// A new default in the schema is in the next event of an informer, because its watch ended with the old schema.
 	schemaOf := []byte(`[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/flag", "value": {"type": "string", "default": "white"}}]`)
 	if _, err := all.Resource(crdResource).Patch(ctx, "boats.sea.example.com", types.JSONPatchType, schemaOf, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -100,12 +100,12 @@ func TestClientGoCRDs(t *testing.T) {
 	})
 }
 
-// An informer learns that the objects of a definition go with it.
+// An informer sees the deletion of the objects with their definition.
 func TestClientGoDeleteCRDs(t *testing.T) {
 	crds := startCRDs(t)
 	defineBoats(t, crds)
 	all := dynamic.NewForConfigOrDie(crds.Config())
-	ctx := withLog(t, harness.NewLog()) // an informer of a kind that is gone says so, again and again
+	ctx := withLog(t, harness.NewLog()) // an informer for a kind that is gone logs errors repeatedly
 	if _, err := all.Resource(boatResource).Namespace(namespace).Create(ctx, newBoat("a", "red"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestClientGoDeleteCRDs(t *testing.T) {
 	crds.Kubectl("wait", "--for=delete", "--timeout=60s", "crd/boats.sea.example.com").OK()
 }
 
-// sailor makes the status of boats what their spec asks for, without knowing their type.
+// sailor sets the status of boats according to their spec, without their Go type.
 type sailor struct{ client.Client }
 
 func (s sailor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -146,7 +146,7 @@ func (s sailor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, err
 }
 
-// A manager whose client and cache have no Go type of what they read and write.
+// A manager whose client and cache have no Go types for the objects.
 func TestControllerRuntimeCRDs(t *testing.T) {
 	crds := startCRDs(t)
 	defineBoats(t, crds)

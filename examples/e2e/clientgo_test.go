@@ -94,7 +94,7 @@ func TestClientGoTypedClient(t *testing.T) {
 	}
 }
 
-// A client that prefers protobuf gets JSON, as for custom resources.
+// A client that prefers protobuf receives JSON, as for custom resources.
 func TestClientGoPrefersProtobuf(t *testing.T) {
 	hello := start(t)
 	c := hello.Config()
@@ -170,7 +170,7 @@ func TestClientGoDynamicClient(t *testing.T) {
 	wantEvents(t, w, "MODIFIED alpha", "MODIFIED alpha", "MODIFIED alpha", "ADDED beta", "ADDED gamma", "DELETED alpha", "DELETED beta")
 }
 
-// wantEvents reads events from a watch, which then has ever larger resourceVersions.
+// wantEvents reads events from a watch, and checks that their resourceVersions increase.
 func wantEvents(t *testing.T, w watch.Interface, want ...string) {
 	t.Helper()
 	last := int64(0)
@@ -249,7 +249,7 @@ func TestClientGoDiscoveryClient(t *testing.T) {
 	}
 }
 
-// wantResources checks what discovery says of widgets.
+// wantResources checks the discovery of widgets.
 func wantResources(t *testing.T, got []metav1.APIResource) {
 	t.Helper()
 	byName := map[string]metav1.APIResource{}
@@ -350,7 +350,7 @@ func TestClientGoRetryOnConflict(t *testing.T) {
 	}
 }
 
-// increment adds one to the size of widget counter, unless somebody else changes it meanwhile.
+// increment adds one to the size of widget counter, and fails if another client changes it meanwhile.
 func increment(t *testing.T, client rest.Interface) error {
 	w := new(Widget)
 	if err := client.Get().Namespace(namespace).Resource("widgets").Name("counter").Do(t.Context()).Into(w); err != nil {

@@ -28,7 +28,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// revision is a resourceVersion as a number.
+// revision returns a resourceVersion as a number.
 func revision(t *testing.T, rv string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(rv, 10, 64)
@@ -52,7 +52,7 @@ func next(t *testing.T, w watch.Interface) (watch.Event, bool) {
 	}
 }
 
-// seen collects what an informer tells.
+// seen records the calls of an informer's handlers.
 type seen struct {
 	mu     sync.Mutex
 	events []string // guarded by mu
@@ -80,7 +80,7 @@ func (s *seen) all() []string {
 	return slices.Clone(s.events)
 }
 
-// wants waits until exactly these events were told, in any order.
+// wants waits until exactly these events were received, in any order.
 func (s *seen) wants(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -117,8 +117,8 @@ func isList(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/widgets") && r.URL.Query().Get("watch") == ""
 }
 
-// An informer of each sort, with WatchList as client-go has it by default: one stream brings what is there and
-// what comes, and there is no other list.
+// An informer of each kind, with WatchList, the default of client-go: one stream has the existing objects and the changes, and
+// there is no list.
 func TestClientGoInformerWatchList(t *testing.T) {
 	for name, make := range map[string]func(*testing.T, *rest.Config) cache.SharedIndexInformer{
 		"typed": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
@@ -168,19 +168,19 @@ func TestClientGoInformerWatchList(t *testing.T) {
 	}
 }
 
-// An informer outlives its server: when hello is back on its port with its data, the informer goes on where it was.
+// An informer outlives its server: when hello runs again on its port with its data, the informer continues.
 func TestClientGoInformerOutlivesServer(t *testing.T) {
 	hello := start(t)
 	post(t, typed(t, hello.Config()), newWidget("alpha", 1))
 	var events seen
 	lw := cache.NewListWatchFromClient(typed(t, hello.Config()), "widgets", metav1.NamespaceAll, fields.Everything())
-	log := harness.NewLog() // that the server is away may be an error to it
+	log := harness.NewLog() // the missing server may be an error for the informer
 	run(withLog(t, log), t, cache.NewSharedIndexInformer(lw, &Widget{}, 0, cache.Indexers{}), &events)
 	events.wants(t, "add alpha")
 
 	again := restart(t, hello)
 	post(t, typed(t, again.Config()), newWidget("beta", 1))
-	// What is there is told again when the stream begins anew.
+	// The existing objects are received again when the stream starts again.
 	events.wants(t, "add alpha", "update alpha", "add beta")
 }
 
@@ -191,7 +191,7 @@ func restart(t *testing.T, hello *harness.Server) *harness.Server {
 	return harness.Start(t, harness.Options{Dir: hello.Dir, Etcd: hello.Etcd, Listen: strings.TrimPrefix(hello.URL, "https://")})
 }
 
-// watchFrom follows the widgets after a resourceVersion.
+// watchFrom watches the widgets after a resourceVersion.
 func watchFrom(t *testing.T, client rest.Interface, rv string) watch.Interface {
 	t.Helper()
 	w, err := client.Get().Resource("widgets").VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: rv}, parameters(t)).Watch(t.Context())
@@ -213,7 +213,7 @@ func TestClientGoWatchResume(t *testing.T) {
 	wantEvents(t, first, "ADDED beta")
 	first.Stop()
 
-	// What happened while nobody watched comes when the watch is resumed, also after a restart.
+	// Events that happened without a watch are received when the watch is resumed, also after a restart.
 	alpha.Spec.Size = 2
 	if _, err := put(t, client, alpha); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestClientGoWatchResume(t *testing.T) {
 	post(t, client, newWidget("gamma", 1))
 	wantEvents(t, watchFrom(t, client, from), "ADDED beta", "MODIFIED alpha", "ADDED gamma")
 
-	// A RetryWatcher sees every event once, though its connections end again and again.
+	// A RetryWatcher receives every event once, although its connections end repeatedly.
 	lw := cache.NewListWatchFromClient(client, "widgets", namespace, fields.Everything())
 	lw.WatchFuncWithContext = shortWatches(lw.WatchFuncWithContext)
 	retrying, err := watchtools.NewRetryWatcherWithContext(quiet(t), from, lw)
@@ -232,7 +232,7 @@ func TestClientGoWatchResume(t *testing.T) {
 	}
 	defer retrying.Stop()
 	wantEvents(t, retrying, "ADDED beta", "MODIFIED alpha", "ADDED gamma")
-	time.Sleep(1500 * time.Millisecond) // longer than a watch lives
+	time.Sleep(1500 * time.Millisecond) // longer than a watch lasts
 	post(t, client, newWidget("delta", 1))
 	wantEvents(t, retrying, "ADDED delta")
 }
@@ -272,7 +272,7 @@ func TestClientGoPagination(t *testing.T) {
 		t.Errorf("%d pages have %q, %v", pages, got, err)
 	}
 
-	// The pages of one list are one moment, whatever happens meanwhile.
+	// All pages of one list show the same state, whatever happens meanwhile.
 	first, err := client.List(ctx, metav1.ListOptions{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestClientGoResourceVersions(t *testing.T) {
 		rv    string
 		match metav1.ResourceVersionMatch
 		names int
-		at    string // the list's resourceVersion; "" is any
+		at    string // the list's resourceVersion; "" means any
 	}{
 		{"", "", 2, beta.ResourceVersion},
 		{"0", "", 2, ""},
@@ -343,7 +343,7 @@ func TestClientGoResourceVersions(t *testing.T) {
 		t.Errorf("a list at a future resourceVersion: %v", err)
 	}
 
-	// An unset resourceVersion in a PUT overwrites; a set one must be the current one.
+	// A PUT without a resourceVersion overwrites the object. With one, it must be the current one.
 	alpha.ResourceVersion, alpha.Spec.Size = "", 5
 	updated, err := put(t, client, alpha)
 	if err != nil || updated.Spec.Size != 5 {
@@ -353,7 +353,7 @@ func TestClientGoResourceVersions(t *testing.T) {
 		t.Errorf("a PUT that changes nothing made resourceVersion %s of %s, %v", again.ResourceVersion, updated.ResourceVersion, err)
 	}
 
-	// A watch from 0, or from nowhere, begins with what is there.
+	// A watch from 0, or without a resourceVersion, begins with the existing objects.
 	for _, rv := range []string{"0", ""} {
 		w, err := client.Get().Resource("widgets").VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: rv}, parameters(t)).Watch(t.Context())
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Widget is hello's kind as a client knows it: the same shape, in the same generic type.
+// Widget is hello's kind as clients define it: the same fields in the same generic type.
 type (
 	WidgetSpec struct {
 		Size     int32  `json:"size,omitempty"`
@@ -38,7 +38,7 @@ var (
 	widgets      = groupVersion.WithResource("widgets")
 )
 
-// clientScheme is an apimachinery Scheme that knows Widget, filled by the library.
+// clientScheme returns an apimachinery Scheme with Widget, filled by the library.
 func clientScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	known := keelson.NewScheme()
@@ -92,7 +92,7 @@ func put(t *testing.T, client rest.Interface, w *Widget) (*Widget, error) {
 	return out, client.Put().Namespace(namespace).Resource("widgets").Name(w.Name).Body(w).Do(t.Context()).Into(out)
 }
 
-// quiet returns a context whose log fails the test at its end if there is an error in it.
+// quiet returns a context with a logger. The test fails at its end if there was an error.
 func quiet(t *testing.T) context.Context {
 	t.Helper()
 	log := harness.NewLog()

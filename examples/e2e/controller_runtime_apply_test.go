@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// direct is a controller-runtime client without a cache, and what it sent.
+// direct returns a controller-runtime client without a cache, and a recorder of its requests.
 func direct(t *testing.T, hello *harness.Server) (client.Client, *harness.Recorder) {
 	t.Helper()
 	config, sent := hello.Config(), new(harness.Recorder)
@@ -37,7 +37,7 @@ func inDefault(name string, size int32) *Widget {
 	return w
 }
 
-// configuration is what somebody applies to widget alpha: fields of spec and status, either nil.
+// configuration returns a configuration for widget alpha with fields of spec and status; either may be nil.
 func configuration(spec, status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "alpha", "namespace": namespace},
@@ -88,10 +88,10 @@ func TestControllerRuntimeApply(t *testing.T) {
 	}
 	wantManagers(t, status, `mine Apply {"f:spec":{"f:color":{}}}`, `mine Apply/status {"f:status":{"f:ready":{}}}`, `theirs Apply {"f:spec":{"f:size":{}}}`)
 
-	// The older form: a typed object as a patch. It applies its status too, which is nobody's at this door.
+	// The older form: a typed object as a patch. It includes the status, which the main resource ignores.
 	typed := inDefault("alpha", 2)
 	typed.APIVersion, typed.Kind = "example.com/v1", "Widget"
-	old := client.Apply //nolint:staticcheck // deprecated, and what most controllers still do
+	old := client.Apply //nolint:staticcheck // deprecated, but most controllers use it
 	if err := c.Patch(ctx, typed, old, client.FieldOwner("theirs")); err != nil || typed.Spec != (WidgetSpec{Size: 2, Color: "red"}) || !typed.Status.Ready {
 		t.Errorf("applied %+v, %v", typed, err)
 	}
@@ -121,7 +121,7 @@ func TestControllerRuntimePatch(t *testing.T) {
 		return w
 	}
 
-	// Two that patch different fields of the same old version do not disturb each other.
+	// Two patches of different fields of the same old version do not conflict.
 	old := get()
 	painted := changed(old, func(w *Widget) { w.Spec.Color = "red" })
 	if err := c.Patch(ctx, painted, client.MergeFrom(old), client.FieldOwner("painter")); err != nil {
@@ -137,7 +137,7 @@ func TestControllerRuntimePatch(t *testing.T) {
 	wantManagers(t, asUnstructured(t, labelled, "example.com/v1"), `creator Update {"f:spec":{"f:size":{}}}`,
 		`labeller Update {"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`, `painter Update {"f:spec":{"f:color":{}}}`)
 
-	// With an optimistic lock they do.
+	// With an optimistic lock they conflict.
 	for name, patch := range map[string]client.Patch{
 		"merge":     client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}),
 		"strategic": client.StrategicMergeFrom(old, client.MergeFromWithOptimisticLock{}),
@@ -152,7 +152,7 @@ func TestControllerRuntimePatch(t *testing.T) {
 		t.Error(err)
 	}
 
-	// The status, and an empty patch, which is sent but changes nothing.
+	// The status, and an empty patch, which is sent and changes nothing.
 	now = get()
 	ready := changed(now, func(w *Widget) { w.Status.Ready, w.Spec.Size = true, 7 })
 	if err := c.Status().Patch(ctx, ready, client.MergeFrom(now), client.FieldOwner("controller")); err != nil || !ready.Status.Ready || ready.Spec.Size != 2 {
@@ -170,7 +170,7 @@ func TestControllerRuntimePatch(t *testing.T) {
 	}
 }
 
-// What is as it should be is not written, neither by the client nor by the server.
+// Neither the client nor the server writes an object that is already as wanted.
 func TestControllerRuntimeWritesNothingInVain(t *testing.T) {
 	hello := start(t)
 	c, sent := direct(t, hello)
@@ -208,7 +208,7 @@ func TestControllerRuntimeWritesNothingInVain(t *testing.T) {
 			t.Errorf("CreateOr%s twice made generation %d", name, last.Generation)
 		}
 
-		// An update without a change is sent, and is none.
+		// An update without a change is sent, and changes nothing.
 		same := last.DeepCopyObject().(*Widget)
 		if err := c.Update(ctx, same); err != nil || same.ResourceVersion != last.ResourceVersion {
 			t.Errorf("an update of nothing made %+v, %v", same, err)
@@ -216,7 +216,7 @@ func TestControllerRuntimeWritesNothingInVain(t *testing.T) {
 	}
 }
 
-// The clients that controller-runtime wraps around another: for dry runs, a field owner, and field validation.
+// Client wrappers of controller-runtime: for dry runs, a field owner, and field validation.
 func TestControllerRuntimeWrappedClients(t *testing.T) {
 	hello := start(t)
 	c, _ := direct(t, hello)
@@ -274,7 +274,7 @@ func TestControllerRuntimeWrappedClients(t *testing.T) {
 		}
 	}
 
-	// Strictly, a field that the kind does not have is refused.
+	// With strict validation an unknown field is refused.
 	strict := client.WithFieldValidation(c, metav1.FieldValidationStrict)
 	typo := func(name string) *unstructured.Unstructured {
 		u := configuration(map[string]any{"sise": int64(1)}, nil)
@@ -294,7 +294,7 @@ func TestControllerRuntimeWrappedClients(t *testing.T) {
 	}
 }
 
-// applying is a reconciler that compares nothing: each time it applies what it wants, and tells what came of it.
+// applying is a reconciler that applies the wanted state each time without comparing, and reports the result.
 type applying struct {
 	client.Client
 	seen chan<- [2]string // resourceVersions: in the cache, and after the apply
@@ -317,10 +317,10 @@ func (r applying) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// A controller that applies unconditionally comes to rest, because what changes nothing is no event.
+// A controller that applies unconditionally stops, because an apply without a change causes no event.
 func TestControllerRuntimeReconcileByApply(t *testing.T) {
 	hello := start(t)
-	seen := make(chan [2]string, 1000) // more than there can be, so that nobody waits
+	seen := make(chan [2]string, 1000) // large enough that sends never block
 	ctx, c := runManager(t, hello, func(c client.Client) reconcile.Reconciler { return applying{c, seen} })
 	if err := c.Create(ctx, inDefault("alpha", 1)); err != nil {
 		t.Fatal(err)

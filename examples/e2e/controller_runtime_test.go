@@ -18,8 +18,8 @@ import (
 
 const finalizer = "example.com/widget"
 
-// reconciler makes the status of widgets what their spec asks for, and holds them with a finalizer until it has
-// seen that they go.
+// reconciler sets the status of widgets according to their spec, and holds them with a finalizer until it has seen their
+// deletion.
 type reconciler struct{ client.Client }
 
 func (r reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -29,7 +29,7 @@ func (r reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	}
 	err := r.reconcile(ctx, w)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return ctrl.Result{RequeueAfter: 1}, nil // the cache is behind; the next event brings what is new
+		return ctrl.Result{RequeueAfter: 1}, nil // the cache is outdated; the next event has the new state
 	}
 	return ctrl.Result{}, err
 }
@@ -89,7 +89,7 @@ func TestControllerRuntimeManager(t *testing.T) {
 	})
 }
 
-// wantStatus waits until every widget has the status that the reconciler owes it.
+// wantStatus waits until every widget has the status that the reconciler sets.
 func wantStatus(ctx context.Context, t *testing.T, c client.Client, many int, replicas func(i int) int32) {
 	t.Helper()
 	for i := range many {
@@ -104,8 +104,8 @@ func wantStatus(ctx context.Context, t *testing.T, c client.Client, many int, re
 	}
 }
 
-// runManager runs a manager with the reconciler of widgets that is made of its client, by of, until the test ends; an error in
-// its log, or of the libraries below it, fails the test. The client reads and writes directly, not from the manager's cache.
+// runManager runs a manager with the reconciler that of makes, until the test ends. An error in its log, or in that of the
+// libraries below it, fails the test. The client of of reads and writes without the manager's cache.
 func runManager(t *testing.T, hello *harness.Server, of func(c client.Client) reconcile.Reconciler) (context.Context, client.Client) {
 	t.Helper()
 	log := harness.NewLog()
@@ -118,7 +118,7 @@ func runManager(t *testing.T, hello *harness.Server, of func(c client.Client) re
 	if err != nil {
 		t.Fatal(err)
 	}
-	// controller-runtime keeps the names of controllers for the life of the process: with -count a test comes again.
+	// controller-runtime requires unique names of controllers in a process, and with -count a test runs several times.
 	again := true
 	widgets := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).WithOptions(controller.Options{SkipNameValidation: &again})
 	reconciling := &unhurried{Reconciler: of(mgr.GetClient())}
@@ -146,8 +146,8 @@ func runManager(t *testing.T, hello *harness.Server, of func(c client.Client) re
 	return ctx, c
 }
 
-// unhurried lets a reconciler finish what it has begun before the manager ends. What a test waits for can be seen before the
-// answer to the write that made it so has been read: that read would be canceled, and the manager would log an error.
+// unhurried lets a reconciler finish before the manager ends. A test may see the result of a write before the reconciler has read
+// the answer. If the read were canceled, the manager would log an error.
 type unhurried struct {
 	reconcile.Reconciler
 	busy sync.RWMutex
@@ -162,14 +162,14 @@ func (u *unhurried) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return u.Reconciler.Reconcile(ctx, req)
 }
 
-// end calls cancel when no reconciliation is under way.
+// end calls cancel when no reconciliation is in progress.
 func (u *unhurried) end(cancel context.CancelFunc) {
 	u.busy.Lock()
 	defer u.busy.Unlock()
 	cancel()
 }
 
-// A Widget and its list are what controller-runtime works with, without any code of their own.
+// Widget and its list implement the interfaces of controller-runtime without code of their own.
 var (
 	_ client.Object     = (*Widget)(nil)
 	_ client.ObjectList = (*WidgetList)(nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
-// Two control planes share an etcd that wants client certificates, each with a prefix of its own.
+// Two control planes share an etcd that requires client certificates. Each has its own prefix.
 func TestControlPlaneEtcdTLS(t *testing.T) {
 	t.Parallel()
 	ca, cert, key, files := etcdCertificates(t)

@@ -17,12 +17,12 @@ const (
 	roleScript = "testdata/rbac/kubectl.txt"
 )
 
-// Users make roles and bindings by kubectl, are allowed what these say, and are refused with the words of kube-apiserver, on an
-// etcd and on a file. After a restart they may do what they could before. The words are recorded by
+// Users create roles and bindings with kubectl, and are then allowed what these allow. Refusals have the texts of kube-apiserver.
+// The test runs on an etcd and on a file, and repeats the requests after a restart. The texts are recorded by
 //
 //	KEELSON_WIRE_SERVER=https://127.0.0.1:6443 go test . -run TestControlPlaneRoles
 //
-// from a new kube-apiserver that was started with --authorization-mode=RBAC and --token-auth-file=testdata/rbac/users.csv.
+// with a new kube-apiserver that was started with --authorization-mode=RBAC and --token-auth-file=testdata/rbac/users.csv.
 func TestControlPlaneRoles(t *testing.T) {
 	script := read(t, roleScript)
 	if url := os.Getenv("KEELSON_WIRE_SERVER"); url != "" {
@@ -62,7 +62,7 @@ func TestControlPlaneRoles(t *testing.T) {
 	}
 }
 
-// roleClients are kubectl as each user of the file.
+// roleClients returns a kubectl for each user of the file.
 func roleClients(t *testing.T, url, trust string) map[string]func(stdin string, args ...string) harness.Result {
 	t.Helper()
 	all := map[string]func(stdin string, args ...string) harness.Result{}
@@ -80,7 +80,7 @@ func roleClients(t *testing.T, url, trust string) map[string]func(stdin string, 
 	return all
 }
 
-// played runs the commands of a script, and returns it with what they say now.
+// played runs the commands of a script, and returns the script with their current output.
 func played(script string, clients map[string]func(stdin string, args ...string) harness.Result) string {
 	var b strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(script), "\n\n") {
@@ -108,11 +108,11 @@ func played(script string, clients map[string]func(stdin string, args ...string)
 	return b.String()
 }
 
-// prefixed is text with what changes from run to run replaced, and something before each line.
+// prefixed returns a text with a prefix before each line, and with parts replaced that differ between runs.
 func prefixed(prefix, text string) string {
 	for _, change := range []struct{ from, to string }{
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "<time>"},
-		{`AGE +`, "AGE "}, // which ages widen
+		{`AGE +`, "AGE "}, // ages change the width of the column
 		{`\b\d+(m\d*)?s\b *`, "<age> "},
 		{`https://127\.0\.0\.1:\d+`, "<url>"},
 		{`(?m)^([EWI])\d{4} [\d:.]+ +\d+ `, "$1 "},

@@ -30,8 +30,8 @@ type testServer struct {
 	output *harness.Output
 }
 
-// startByEnvtest starts the controlplane on an etcd, or on a file. dir holds certificates that an earlier start has left; ca is the
-// authority of its serving certificate then.
+// startByEnvtest starts the controlplane on an etcd or on a file. dir may have certificates of an earlier start; ca is then the
+// authority of its serving certificate.
 func startByEnvtest(t *testing.T, endpoint, file, dir string, ca []byte) *testServer {
 	t.Helper()
 	etcd, err := url.Parse(endpoint)
@@ -67,7 +67,7 @@ func (s *testServer) stop(t *testing.T) {
 	s.api = nil
 }
 
-// user is a user whom envtest makes, by a client certificate.
+// user returns a configuration for a user that envtest creates with a client certificate.
 func (s *testServer) user(t *testing.T, name string, groups ...string) *rest.Config {
 	t.Helper()
 	base := &rest.Config{Host: s.api.SecureServing.URL("https", "/").String(), QPS: -1}
@@ -88,7 +88,7 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// The controlplane can be what envtest takes for kube-apiserver.
+// envtest can run the controlplane in place of kube-apiserver.
 func TestControlPlaneInEnvtest(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"etcd", "file"} {
@@ -137,7 +137,7 @@ func TestControlPlaneInEnvtest(t *testing.T) {
 	}
 }
 
-// fillByClient makes objects of each sort: typed, of several versions, and custom ones.
+// fillByClient creates objects of each kind: typed ones, ones with several versions, and custom ones.
 func fillByClient(t *testing.T, config *rest.Config) {
 	t.Helper()
 	client := clientset(t, config)
@@ -238,7 +238,7 @@ func TestControlPlaneKubectl(t *testing.T) {
 	}
 }
 
-// withToken is kubectl for a user with a token, who trusts what the server has written into its directory.
+// withToken returns a kubectl for a user with a token, which trusts the certificate in the server's directory.
 func withToken(t *testing.T, s *harness.Server, token string) func(stdin string, args ...string) harness.Result {
 	t.Helper()
 	ca := filepath.Join(s.Dir, "certs", "apiserver.crt")
@@ -256,7 +256,7 @@ func withToken(t *testing.T, s *harness.Server, token string) func(stdin string,
 	}
 }
 
-// Without users of its own the controlplane gives a kubeconfig, as the other examples do.
+// Without flags for users, the controlplane writes a kubeconfig, as the other examples do.
 func TestControlPlaneKubeconfig(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, harness.Options{Example: "controlplane"})

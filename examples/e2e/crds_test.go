@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// startCRDs starts examples/crds with a data file and runs the test beside others.
+// startCRDs starts examples/crds with a data file and makes the test parallel.
 func startCRDs(t *testing.T, flags ...string) *harness.Server {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +37,7 @@ func boat(name string, spec ...string) string {
 	return "apiVersion: sea.example.com/v1\nkind: Boat\nmetadata: {name: " + name + "}\nspec:\n  port: home\n  " + strings.Join(spec, "\n  ") + "\n"
 }
 
-// defineBoats creates the definition and waits for it, as people do.
+// defineBoats creates the definition and waits for it as users do.
 func defineBoats(t *testing.T, crds *harness.Server) {
 	t.Helper()
 	path, err := filepath.Abs(boats)
@@ -49,8 +49,8 @@ func defineBoats(t *testing.T, crds *harness.Server) {
 		Want("customresourcedefinition.apiextensions.k8s.io/boats.sea.example.com condition met\n", "")
 }
 
-// awaitEstablished waits for a definition with kubectl wait, which gives up when it finds one that has no conditions at all
-// yet (status.conditions is null until the first are written, in clusters as well): then it is asked again.
+// awaitEstablished waits for a definition with kubectl wait. kubectl wait fails if the definition has no conditions yet
+// (status.conditions is null until the first are written, also in clusters). Then the command is repeated.
 func awaitEstablished(crds *harness.Server, what ...string) harness.Result {
 	wait := append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, what...)
 	r := crds.Kubectl(wait...)
@@ -63,7 +63,7 @@ func awaitEstablished(crds *harness.Server, what ...string) harness.Result {
 	return r
 }
 
-// The four namespaces are there when the ready line is, and so are the kinds of clusters that controllers need.
+// At the ready line, the four namespaces exist, and the kinds of clusters that controllers need are served.
 func TestCRDsIsReady(t *testing.T) {
 	crds := startCRDs(t)
 	crds.Kubectl("get", "namespaces", "-o", "name").Want("namespace/default\nnamespace/kube-node-lease\nnamespace/kube-public\nnamespace/kube-system\n", "")
@@ -78,7 +78,7 @@ func TestCRDsIsReady(t *testing.T) {
 	}
 }
 
-// A namespace that is missing is missed, unless the flag says otherwise; one that goes takes its objects along with either.
+// A create in a missing namespace fails unless the flag is set. In both cases the deletion of a namespace deletes its objects.
 func TestCRDsLenientNamespaces(t *testing.T) {
 	t.Parallel()
 	for flag, lenient := range map[string]bool{"-lenient-namespaces=false": false, "-lenient-namespaces": true} {
@@ -97,7 +97,7 @@ func TestCRDsLenientNamespaces(t *testing.T) {
 	}
 }
 
-// What was defined and made is there again after a restart, when the ready line is.
+// Definitions and objects are served again after a restart, at the ready line.
 func TestCRDsRestart(t *testing.T) {
 	crds := startCRDs(t)
 	defineBoats(t, crds)
@@ -114,7 +114,7 @@ func TestCRDsRestart(t *testing.T) {
 	killed.Kubectl("get", "bt", "-o", "name").Want("boat.sea.example.com/a\n", "")
 }
 
-// Flags and data that cannot be used are a clear error.
+// Invalid flags and data cause a clear error.
 func TestCRDsRefuses(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{

@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// What hello prints and writes into the kubeconfig can be dialled, and its certificate is valid for it.
+// The URL that hello prints and writes into the kubeconfig can be dialled, and its certificate is valid for it.
 func TestHelloListenAddresses(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]string{
@@ -57,7 +57,7 @@ func listenable(t *testing.T, address string) {
 	_ = ln.Close()
 }
 
-// A serving certificate that lacks the host is issued anew, under the same CA and without touching anything else.
+// A serving certificate without the host is issued again under the same CA, without changing other files.
 func TestHelloReissuesForAnotherHost(t *testing.T) {
 	t.Parallel()
 	listenable(t, "127.0.0.2:0")
@@ -74,7 +74,7 @@ func TestHelloReissuesForAnotherHost(t *testing.T) {
 	}
 }
 
-// Certificates whose time is up are issued anew, under the same CA.
+// Expired certificates are issued again under the same CA.
 func TestHelloReissuesExpired(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t, harness.Options{})
@@ -95,7 +95,7 @@ func TestHelloReissuesExpired(t *testing.T) {
 	}
 }
 
-// expired is a certificate and key in PEM like that of leaf, but valid until yesterday.
+// expired returns a certificate and key in PEM like that of leaf, but valid until yesterday.
 func expired(t *testing.T, ca, leaf string) string {
 	t.Helper()
 	authority, err := tls.X509KeyPair([]byte(ca), []byte(ca))

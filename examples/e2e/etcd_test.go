@@ -14,13 +14,13 @@ import (
 	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
-// onEtcd starts a hello that keeps its objects in etcd.
+// onEtcd starts a hello that stores its objects in etcd.
 func onEtcd(t *testing.T, endpoints string) *harness.Server {
 	t.Helper()
 	return harness.Start(t, harness.Options{Etcd: endpoints})
 }
 
-// stored are the keys in an etcd.
+// stored returns the keys in an etcd.
 func stored(t *testing.T, endpoints string) []string {
 	t.Helper()
 	b, err := etcd.At(strings.Split(endpoints, ",")...)(t.Context())
@@ -39,8 +39,8 @@ func stored(t *testing.T, endpoints string) []string {
 	return keys
 }
 
-// TestHelloEtcd: with -etcd the objects are in etcd and nowhere else, as JSON at the keys that kube-apiserver uses, and
-// -data only says where the keys and certificates are.
+// TestHelloEtcd checks that with -etcd the objects are only in etcd, as JSON at the keys of kube-apiserver, and that -data only
+// determines where the keys and certificates are.
 func TestHelloEtcd(t *testing.T) {
 	t.Parallel()
 	endpoint := harness.StartEtcd(t)
@@ -77,7 +77,7 @@ func TestHelloEtcd(t *testing.T) {
 	again.Kubectl("get", "--raw", "/readyz/storage").Want("ok", "")
 }
 
-// TestHelloEtcdEndpoints: the forms in which endpoints are written.
+// TestHelloEtcdEndpoints tests the forms of endpoints.
 func TestHelloEtcdEndpoints(t *testing.T) {
 	t.Parallel()
 	endpoint := harness.StartEtcd(t)
@@ -95,7 +95,7 @@ func TestHelloEtcdEndpoints(t *testing.T) {
 	}
 }
 
-// TestHelloEtcdTwoServers: two servers on one etcd are one API.
+// TestHelloEtcdTwoServers checks that two servers on one etcd are one API.
 func TestHelloEtcdTwoServers(t *testing.T) {
 	t.Parallel()
 	endpoint := harness.StartEtcd(t)
@@ -111,11 +111,11 @@ func TestHelloEtcdTwoServers(t *testing.T) {
 	}
 }
 
-// TestHelloEtcdRefused: an etcd that cannot be used is a clear error, at once, and nothing is left behind.
+// TestHelloEtcdRefused checks that an etcd that cannot be used causes a clear error at once, and leaves nothing behind.
 func TestHelloEtcdRefused(t *testing.T) {
 	t.Parallel()
 	endpoint := harness.StartEtcd(t)
-	other := harness.Start(t, harness.Options{Data: filepath.Join(t.TempDir(), "other.db")}).URL // speaks HTTP/2, but not etcd's
+	other := harness.Start(t, harness.Options{Data: filepath.Join(t.TempDir(), "other.db")}).URL // HTTP/2, but not etcd's API
 	for endpoints, want := range map[string]string{
 		"127.0.0.1:1": "connection refused",
 		strings.Replace(endpoint, "http://", "https://", 1): "TLS",
@@ -139,7 +139,7 @@ func TestHelloEtcdRefused(t *testing.T) {
 	}
 }
 
-// TestHelloEtcdGone: without its etcd a hello says so, at once and why, and ends when it is told to.
+// TestHelloEtcdGone checks that a hello without its etcd reports that at once, and can be stopped.
 func TestHelloEtcdGone(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
@@ -157,7 +157,7 @@ func TestHelloEtcdGone(t *testing.T) {
 	hello.Kubectl("get", "--raw", "/readyz/storage").Fails("connection refused")
 }
 
-// TestHelloMovesToEtcdAndBack: a program that outgrows its file copies it into etcd, and back again.
+// TestHelloMovesToEtcdAndBack copies the data of a file into etcd, and back again.
 func TestHelloMovesToEtcdAndBack(t *testing.T) {
 	t.Parallel()
 	dir, endpoint := t.TempDir(), harness.StartEtcd(t)
@@ -175,7 +175,7 @@ func TestHelloMovesToEtcdAndBack(t *testing.T) {
 	if now := revision(t, field(second, "alpha", ".metadata.resourceVersion")); now <= revision(t, old) {
 		t.Errorf("resourceVersion %d, in the file it was %s", now, old)
 	}
-	// What clients know from the file is expired, not mistaken.
+	// Revisions of the file that clients still have are expired.
 	second.Kubectl("get", "--raw", "/apis/example.com/v1/widgets?resourceVersionMatch=Exact&resourceVersion="+old).Fails("(Expired)")
 	create(t, second, "delta")
 	want = second.Kubectl(spec...).OK().Stdout

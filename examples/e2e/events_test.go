@@ -23,8 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// serveEvents serves widgets, with the extension builtin beside them, from this process until the test ends. It runs the test beside
-// others.
+// serveEvents serves widgets and the extension builtin from this process until the test ends. It makes the test parallel.
 func serveEvents(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
 	t.Parallel()
@@ -43,7 +42,7 @@ func serveEvents(t *testing.T) (kubeconfig string, config *rest.Config) {
 	return c.kubeconfig, config
 }
 
-// eventually waits for the only event with a reason, until it is as wanted, and returns it as both groups have it.
+// eventually waits until the only event with a reason is as wanted, and returns it in both groups.
 func eventually(t *testing.T, client kubernetes.Interface, reason, what string, wanted func(*corev1.Event) bool) (*corev1.Event, *eventsv1.Event) {
 	t.Helper()
 	var found *corev1.Event
@@ -71,7 +70,7 @@ func eventually(t *testing.T, client kubernetes.Interface, reason, what string, 
 	return found, other
 }
 
-// The recorder of the core group counts in the event: it makes it, and then patches count and time.
+// The recorder of the core group creates the event, and then patches its count and time.
 func TestClientGoRecorder(t *testing.T) {
 	_, config := serveEvents(t)
 	ctx := quiet(t)
@@ -93,7 +92,7 @@ func TestClientGoRecorder(t *testing.T) {
 	}
 }
 
-// The recorder of events.k8s.io makes the event, and when it comes again patches its series.
+// The recorder of events.k8s.io creates the event, and patches its series when it happens again.
 func TestClientGoEventsRecorder(t *testing.T) {
 	_, config := serveEvents(t)
 	ctx := quiet(t)
@@ -118,7 +117,7 @@ func TestClientGoEventsRecorder(t *testing.T) {
 	}
 }
 
-// Controllers have both recorders from their manager.
+// A manager provides both recorders for controllers.
 func TestControllerRuntimeRecorders(t *testing.T) {
 	_, config := serveEvents(t)
 	log := harness.NewLog()
@@ -143,7 +142,7 @@ func TestControllerRuntimeRecorders(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(config)
 	w := post(t, typed(t, config), newWidget("alpha", 1))
 	mgr.GetEventRecorder("widgets").Eventf(w, nil, corev1.EventTypeNormal, "Reconciled", "Reconcile", "all is well")
-	mgr.GetEventRecorderFor("old-widgets").Event(w, corev1.EventTypeWarning, "Late", "it took long") //nolint:staticcheck // what controllers of today use
+	mgr.GetEventRecorderFor("old-widgets").Event(w, corev1.EventTypeWarning, "Late", "it took long") //nolint:staticcheck // today's controllers use it
 	if e, _ := eventually(t, client, "Reconciled", "the new recorder's event is there", func(*corev1.Event) bool { return true }); e.ReportingController != "widgets" || e.EventTime.IsZero() {
 		t.Errorf("the event is %+v", e)
 	}
@@ -152,7 +151,7 @@ func TestControllerRuntimeRecorders(t *testing.T) {
 	}
 }
 
-// What kubectl shows of events, and of an object that has some.
+// The output of kubectl for events, and for an object with events.
 func TestKubectlEvents(t *testing.T) {
 	kubeconfig, config := serveEvents(t)
 	kubectl := harness.NewKubectl(t, kubeconfig).Run
@@ -173,7 +172,7 @@ func TestKubectlEvents(t *testing.T) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Of a table the age differs, and the width of columns with it.
+	// The age in the table differs, and with it the width of columns.
 	rows := func(args ...string) (out []string) {
 		t.Helper()
 		for line := range strings.Lines(kubectl("", args...).OK().Stdout) {

@@ -29,7 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Shelf is wardrobe's kind as a client knows it.
+// Shelf is wardrobe's kind as clients define it.
 type (
 	ShelfSpec struct {
 		Slots    *int32    `json:"slots,omitempty"`
@@ -62,8 +62,8 @@ func shelfScheme() (*runtime.Scheme, error) {
 	return s, known.AddTo(s)
 }
 
-// folder is a controller as people write them: it holds shelves with a finalizer, keeps a ConfigMap for each, which it
-// owns through the shelf, reports in the status and by events, and leaves what it owned to the garbage collector.
+// folder is a typical controller. It holds shelves with a finalizer, owns a ConfigMap for each through an owner reference,
+// reports in the status and by events, and leaves the deletion of owned objects to the garbage collector.
 type folder struct {
 	client.Client
 	recorder events.EventRecorder
@@ -76,7 +76,7 @@ func (f folder) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	}
 	err := f.fold(ctx, s)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil // the cache is behind
+		return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil // the cache is outdated
 	}
 	return ctrl.Result{}, err
 }
@@ -107,7 +107,7 @@ func (f folder) fold(ctx context.Context, s *Shelf) error {
 	return nil
 }
 
-// listOf is what the ConfigMap of a shelf says.
+// listOf returns the content of a shelf's ConfigMap.
 func listOf(s *Shelf) string {
 	var names []string
 	for _, g := range s.Spec.Garments {
@@ -116,7 +116,7 @@ func listOf(s *Shelf) string {
 	return strings.Join(names, ",")
 }
 
-// folderEnv names the kubeconfig of a process that is to be a folder, and not a test: see runFolder.
+// folderEnv is the environment variable with the kubeconfig that makes a process run a folder instead of tests: see runFolder.
 const folderEnv = "KEELSON_E2E_FOLDER"
 
 // runFolder runs a manager with leader election until SIGTERM, and writes a line of JSON to stderr for each error it logs.
@@ -161,7 +161,7 @@ func startFolder(ctx context.Context, kubeconfig string) error {
 	return mgr.Start(ctx)
 }
 
-// errorsOnly is a LogSink without what is no error.
+// errorsOnly is a LogSink that drops everything except errors.
 type errorsOnly struct{ logr.LogSink }
 
 func (errorsOnly) Info(int, string, ...any) {}

@@ -19,8 +19,8 @@ const (
 	helmsSpec  = `"f:spec":{` + helmsBulbs + `,"f:color":{},"f:watts":{}}`
 )
 
-// wrote is what Helm owns when it wrote the whole object, the server's defaults included. The spec of a Go type is there
-// before anything is set in it, as in the kinds of Kubernetes, so that nobody owns it; that of a custom resource is not.
+// wrote returns the fields that Helm owns after it wrote the whole object, including the server's defaults. The spec of a Go type
+// exists before a field is set in it, as in the kinds of Kubernetes, so that it has no owner. That of a custom resource has one.
 func (d *desk) wrote() string {
 	spec := ""
 	if d.crd {
@@ -31,7 +31,7 @@ func (d *desk) wrote() string {
 		`"f:bulbs":{".":{},"k:{\"name\":\"left\"}":{".":{},"f:name":{},"f:socket":{}},"k:{\"name\":\"right\"}":{".":{},"f:name":{},"f:socket":{}}},"f:color":{},"f:watts":{}}}`
 }
 
-// Helm 4 applies in the server: it owns what its chart says, and meets those who own something else of the object.
+// Helm 4 uses server-side apply: it owns the fields of its chart, and conflicts with owners of the same fields.
 func TestHelmServerSideApply(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -47,13 +47,13 @@ func TestHelmServerSideApply(t *testing.T) {
 	apply(`{watts: 40, color: green}`).Fails("error: Apply failed with 1 conflict: conflict with \"helm\": .spec.color\n" + advice)
 	apply(`{watts: 40, color: green, bulbs: [{name: top, socket: E14}]}`, "--force-conflicts").OK()
 	d.helm("upgrade", "one", "desk").Fails(`conflict occurred while applying object ` + d.namespace + `/one home.example.com/v1, Kind=Lamp: Apply failed with 1 conflict: conflict with "kubectl": .spec.color`)
-	d.helm("upgrade", "one", "desk", "--set", "color=green").OK() // who agrees has no conflict
+	d.helm("upgrade", "one", "desk", "--set", "color=green").OK() // no conflict if the values are equal
 	d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.color} {.spec.bulbs[*].name}").Want("green left right top", "")
 	d.helm("upgrade", "one", "desk", "--set", "color=blue", "--force-conflicts").OK()
 	wantOwners(t, d.managedLamp(), `helm Apply {`+helmsMetadata+`,`+helmsSpec+`}`,
 		`kubectl Apply {"f:spec":{"f:bulbs":{"k:{\"name\":\"top\"}":{".":{},"f:name":{},"f:socket":{}}},"f:watts":{}}}`)
 
-	// What others do elsewhere in the object stays, whatever Helm does to it.
+	// Changes of others to other fields are kept, whatever Helm does.
 	d.kubectl("annotate", "lamp", "one", "room=kitchen").OK()
 	d.helm("rollback", "one", "1", "--force-conflicts").OK()
 	d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.color} {.spec.bulbs[*].name} {.metadata.annotations.room}").Want("red left right top kitchen", "")
@@ -61,17 +61,17 @@ func TestHelmServerSideApply(t *testing.T) {
 	d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.bulbs[*].name}").Want("left top", "")
 }
 
-// Without it, Helm 4 does as Helm 3 does, and either's releases can be taken over by the other way.
+// Without server-side apply, Helm 4 works like Helm 3. Releases can be continued with the other way.
 func TestHelmClientSideApply(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.use(harness.Helm4)
 	d.helm("install", "one", "desk", "--server-side=false").OK()
 	wantOwners(t, d.managedLamp(), d.wrote())
-	d.helm("upgrade", "one", "desk").OK() // as before, unless told otherwise
+	d.helm("upgrade", "one", "desk").OK() // client-side again, because that is remembered
 	wantOwners(t, d.managedLamp(), d.wrote())
 	d.kubectl("patch", "lamp", "one", "--type=merge", "-p", `{"spec":{"color":"green"}}`).OK()
-	d.helm("upgrade", "one", "desk", "--set", "watts=60").OK() // what the chart does not change stays
+	d.helm("upgrade", "one", "desk", "--set", "watts=60").OK() // fields that the chart does not change are kept
 	d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.watts} {.spec.color}").Want("60 green", "")
 	d.helm("upgrade", "one", "desk", "--set", "color=green", "--server-side=true").OK()
 	d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.watts} {.spec.color}").Want("40 green", "")
@@ -80,7 +80,7 @@ func TestHelmClientSideApply(t *testing.T) {
 	d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.color}").Want("blue", "")
 }
 
-// A release of Helm 3 goes on with Helm 4.
+// Helm 4 continues a release of Helm 3.
 func TestHelmUpgradesHelm(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

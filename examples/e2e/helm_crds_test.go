@@ -7,8 +7,8 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// A chart with a folder crds: Helm makes the definition, waits for it, and then makes what is of it. An upgrade leaves the
-// definition as it is, and so does the end of the release.
+// A chart with a folder crds: Helm creates the definition, waits for it, and then creates its objects. An upgrade and the end of
+// the release do not change the definition.
 func TestHelmCRDs(t *testing.T) {
 	t.Parallel()
 	for _, which := range []string{harness.Helm3, harness.Helm4} {

@@ -21,8 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Lamp is the kind of the program's own in testdata/helm/desk; testdata/helm/lamps.yaml says the same to a
-// kube-apiserver.
+// Lamp is the program's own kind in testdata/helm/desk; testdata/helm/lamps.yaml defines it for a kube-apiserver.
 type (
 	LampSpec struct {
 		Watts int32      `json:"watts" minimum:"1" print:"Watts"`
@@ -74,18 +73,18 @@ func oldLamp(in *Lamp, out *OldLamp) error {
 	return nil
 }
 
-// desk is a server of lamps, and the programs that ask it and that install the chart testdata/helm/desk there.
+// desk is a server of lamps, with the programs that read it and install the chart testdata/helm/desk.
 type desk struct {
 	cluster
 	t       *testing.T
 	kube    *harness.Kubectl
 	program *harness.Helm
-	which   string // the Helm, for what the two do differently
+	which   string // the Helm in use, for its differences
 	chart   string // its path
 	crd     bool   // lamps are a CustomResourceDefinition of a kube-apiserver
 }
 
-// withHelms runs a test with each Helm, each on a server of its own.
+// withHelms runs a test with each Helm, each with its own server.
 func withHelms(t *testing.T, test func(t *testing.T, d *desk)) {
 	t.Parallel()
 	for _, which := range []string{harness.Helm3, harness.Helm4} {
@@ -98,11 +97,11 @@ func withHelms(t *testing.T, test func(t *testing.T, d *desk)) {
 	}
 }
 
-// newDesk serves lamps until the test ends, or has the kube-apiserver of the environment serve them. It has no Helm.
+// newDesk serves lamps until the test ends, by itself or by the kube-apiserver of the environment. It has no Helm.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, chart: filepath.Join(t.TempDir(), "desk")}
-	// go test knows what this process reads: with a copy, a change of the chart runs the tests again.
+	// go test detects changes of files that this process reads. Because of this copy, a change of the chart runs the tests again.
 	if err := os.CopyFS(d.chart, os.DirFS("testdata/helm/desk")); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +121,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// use makes one of the Helms the desk's.
+// use sets the Helm of the desk.
 func (d *desk) use(which string) {
 	d.t.Helper()
 	d.which, d.program = which, harness.NewHelm(d.t, which, d.kubeconfig)
@@ -150,16 +149,16 @@ func (d *desk) kubectl(args ...string) harness.Result {
 	return d.kube.Run("", args...)
 }
 
-// four is whether this is Helm 4.
+// four reports whether this is Helm 4.
 func (d *desk) four() bool { return d.which == harness.Helm4 }
 
-// lamp is a field of a lamp's spec or status.
+// lamp returns a field of a lamp's spec or status.
 func (d *desk) lamp(name, path string) string {
 	d.t.Helper()
 	return d.kubectl("get", "lamp", name, "-o", "jsonpath={"+path+"}").OK().Stdout
 }
 
-// objects are the names of the lamps, ConfigMaps and Secrets there are, without the releases and what kube-apiserver adds.
+// objects returns the names of the lamps, ConfigMaps and Secrets, without releases and the objects of kube-apiserver.
 func (d *desk) objects() string {
 	d.t.Helper()
 	var names []string
@@ -171,7 +170,7 @@ func (d *desk) objects() string {
 	return strings.Join(names, " ")
 }
 
-// revisions is what helm history says of each revision: its status and description.
+// revisions returns the status and description of each revision in helm history.
 func (d *desk) revisions(release string) []string {
 	d.t.Helper()
 	var history []struct{ Status, Description string }
@@ -185,7 +184,7 @@ func (d *desk) revisions(release string) []string {
 	return out
 }
 
-// lightLamps is the controller of lamps until the test ends: one is ready unless its color is "broken".
+// lightLamps runs the controller of lamps until the test ends: a lamp is ready unless its color is "broken".
 func (d *desk) lightLamps() {
 	d.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)

@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// What a chart's life is made of, in a namespace that Helm makes.
+// The life of a release, in a namespace that Helm creates.
 func TestHelmReleases(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		d.namespace += "-helm"
@@ -65,7 +65,7 @@ func TestHelmReleases(t *testing.T) {
 	})
 }
 
-// has checks which objects there are.
+// has checks the names of the existing objects.
 func (d *desk) has(want string) {
 	d.t.Helper()
 	if got := d.objects(); got != want {
@@ -81,7 +81,7 @@ func (d *desk) was(release string, want ...string) {
 	}
 }
 
-// Objects can also be replaced, which takes their resourceVersion, and deleted by any policy.
+// Objects can also be replaced, which uses their resourceVersion, and deleted with any policy.
 func TestHelmReplace(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		replace := []string{"upgrade", "one", "desk", "--set", "color=blue", "--force"}
@@ -92,7 +92,7 @@ func TestHelmReplace(t *testing.T) {
 		d.kubectl("annotate", "lamp", "one", "room=kitchen").OK()
 		d.helm(replace...).OK()
 		d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.color} {.metadata.annotations.room} {.metadata.generation}").Want("blue  2", "")
-		if !d.crd { // a kube-apiserver has no garbage collector of its own, which frees what is orphaned
+		if !d.crd { // a kube-apiserver alone has no garbage collector, which would release the orphans
 			for _, policy := range []string{"orphan", "foreground"} {
 				d.helm("upgrade", "--install", "one", "desk").OK()
 				d.helm("uninstall", "one", "--cascade="+policy, "--wait", "--timeout=50s").OK()
@@ -102,7 +102,7 @@ func TestHelmReplace(t *testing.T) {
 			}
 		}
 
-		// A release is kept in a Secret, which has a limit.
+		// A release is stored in a Secret, whose size is limited.
 		large := make([]byte, 900_000)
 		rand.NewChaCha8([32]byte{}).Read(large)
 		file := d.program.File("large", base64.StdEncoding.EncodeToString(large), 0o600)
@@ -112,7 +112,7 @@ func TestHelmReplace(t *testing.T) {
 	})
 }
 
-// helm upgrade --install is what is run again and again, as by a pipeline.
+// helm upgrade --install is run repeatedly, for example by a pipeline.
 func TestHelmUpgradeInstall(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		for i := range 4 {
@@ -124,7 +124,7 @@ func TestHelmUpgradeInstall(t *testing.T) {
 	})
 }
 
-// A dry run in the server knows what is there, and changes nothing.
+// A dry run in the server uses the existing objects, and changes nothing.
 func TestHelmDryRun(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		d.helm("install", "one", "desk", "--dry-run=server").Contains("served: \"true\"\n", "lamps: \"0\"\n")
@@ -138,7 +138,7 @@ func TestHelmDryRun(t *testing.T) {
 	})
 }
 
-// Hooks are objects like others, which Helm makes before or after these, and deletes by their policies.
+// Hooks are ordinary objects, which Helm creates before or after the others, and deletes according to their policies.
 func TestHelmHooks(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		revision := func(name, want string) {
@@ -149,10 +149,10 @@ func TestHelmHooks(t *testing.T) {
 		d.has("lamp.home.example.com/one configmap/one-config secret/one-secret")
 		d.helm("test", "one").Contains("TEST SUITE:     one-test\n", "Phase:          Succeeded\n")
 		revision("test", "1")
-		d.helm("upgrade", "one", "desk").OK() // its hook is deleted when it has succeeded
+		d.helm("upgrade", "one", "desk").OK() // its hook is deleted after its success
 		d.helm("rollback", "one", "1").OK()
 		revision("pre-rollback", "1")
-		d.helm("rollback", "one", "2").OK() // the hook there was is deleted before
+		d.helm("rollback", "one", "2").OK() // the old hook is deleted before
 		revision("pre-rollback", "2")
 		d.helm("test", "one").Contains("Phase:          Succeeded\n")
 		revision("test", "2")
@@ -162,7 +162,7 @@ func TestHelmHooks(t *testing.T) {
 	})
 }
 
-// Helm 3 takes a kind that it does not know for ready; Helm 4 reads its conditions, which somebody has to write.
+// Helm 3 considers an unknown kind ready. Helm 4 reads its conditions, which a controller must write.
 func TestHelmWait(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		d.lightLamps()
@@ -192,7 +192,7 @@ func TestHelmWait(t *testing.T) {
 	})
 }
 
-// What the server refuses fails the upgrade; told to, Helm goes back by itself.
+// If the server refuses an object, the upgrade fails. With a flag, Helm rolls back by itself.
 func TestHelmFailures(t *testing.T) {
 	withHelms(t, func(t *testing.T, d *desk) {
 		const invalid = `Lamp.home.example.com "one" is invalid: spec.watts: Invalid value: 0: `
@@ -217,7 +217,7 @@ func TestHelmFailures(t *testing.T) {
 		}
 		d.kubectl("get", "lamp", "one", "-o", "jsonpath={.spec.watts} {.spec.color}").Want("40 red", "")
 
-		// A field that there is not: Helm 3 lets the server drop it, with a warning, and Helm 4 does not.
+		// An unknown field: with Helm 3 the server drops it with a warning. With Helm 4 it is refused.
 		unknown := d.helm("upgrade", "one", "desk", "--set", "unknown=wats")
 		if d.four() {
 			unknown.Fails(reason + "failed to create typed patch object (" + d.namespace + "/one; home.example.com/v1, Kind=Lamp): .spec.wats: field not declared in schema")
@@ -234,8 +234,8 @@ func TestHelmFailures(t *testing.T) {
 	})
 }
 
-// noGadget is what Helm says of a kind that is not served. Before it comes to that it looks through the
-// CustomResourceDefinitions, and says no more than that when these are not served either.
+// noGadget returns Helm's error for a kind that is not served. Helm first lists the CustomResourceDefinitions, and if these are
+// not served either, that is its error.
 func (d *desk) noGadget() string {
 	if d.crd {
 		return `no matches for kind "Gadget" in version "home.example.com/v1"`

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// advice is what kubectl prints below the text of a conflict.
+// advice is printed by kubectl below the text of a conflict.
 const advice = "Please review the fields above--they currently have other managers. Here\nare the ways you can resolve this warning:\n"
 
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
@@ -77,7 +77,7 @@ func TestKubectlApplyServerSide(t *testing.T) {
 		t.Errorf("server-side apply left annotations: %s", got)
 	}
 
-	// What changes nothing is not written: not even the time in managedFields moves, which has whole seconds.
+	// An apply that changes nothing is not written: not even the time in managedFields changes, which has whole seconds.
 	before := managed(hello, "alpha").OK().Stdout
 	second := time.Now().Unix()
 	harness.Eventually(t, "the next second has begun", func() bool { return time.Now().Unix() > second })
@@ -92,7 +92,7 @@ func TestKubectlApplyServerSide(t *testing.T) {
 		t.Errorf("size and generation are %s", got)
 	}
 
-	// What a manager no longer applies goes, unless somebody else has it.
+	// A field that a manager no longer applies is removed, unless it has another owner.
 	apply(widget("alpha", "color: red"), "--field-manager=painter").Want(applied, "")
 	apply(widget("alpha", "replicas: 3")).Want(applied, "")
 	if got := field(hello, "alpha", ".spec"); got != `{"color":"red","replicas":3}` {
@@ -100,7 +100,7 @@ func TestKubectlApplyServerSide(t *testing.T) {
 	}
 	wantOwners(t, managed(hello, "alpha"), `kubectl Apply {"f:spec":{"f:replicas":{}}}`, `painter Apply {"f:spec":{"f:color":{}}}`)
 
-	// Nothing but a manifest can be applied.
+	// Only a manifest can be applied.
 	apply(strings.Replace(widget("alpha", "size: 1"), "  name:", "  managedFields: []\n  name:", 1)).Fails("metadata.managedFields must be nil")
 	apply(strings.Replace(widget("alpha", "size: 1"), "  name:", "  resourceVersion: \"1\"\n  name:", 1)).Fails("the object has been modified")
 	apply(strings.Replace(widget("alpha", "size: 1"), "  name:", "  uid: another\n  name:", 1)).
@@ -134,19 +134,19 @@ func TestKubectlApplyConflict(t *testing.T) {
 	apply(widget("alpha", "size: 3"), "--field-manager=other", "--force-conflicts").Want(applied, "")
 	wantOwners(t, managed(hello, "alpha"), `kubectl Apply {"f:spec":{"f:color":{}}}`, `other Apply {"f:spec":{"f:size":{}}}`)
 
-	// The same value is no conflict, but ownership of both.
+	// Applying the same value is no conflict; both managers own the field.
 	apply(widget("alpha", "size: 3", "color: red")).Want(applied, "")
 	wantOwners(t, managed(hello, "alpha"), `kubectl Apply {"f:spec":{"f:color":{},"f:size":{}}}`, `other Apply {"f:spec":{"f:size":{}}}`)
 
-	// Of a manager that did not apply, the conflict tells the version and the time.
+	// If the other manager did not use apply, the conflict has its version and time.
 	hello.Kubectl("patch", "widget", "alpha", "--type=merge", "-p", `{"spec":{"color":"green"}}`).OK()
 	apply(widget("alpha", "color: red")).Fails(`Apply failed with 1 conflict: conflict with "kubectl-patch" using example.com/v1: .spec.color`)
 	apply(widget("alpha", "color: red"), "--force-conflicts=false").Fails("Apply failed with 1 conflict")
 	hello.KubectlWith(widget("alpha", "size: 1"), "apply", "-f", "-", "--force-conflicts").Fails("--force-conflicts only works with --server-side")
 }
 
-// From client-side to server-side apply and back, with the same manifest: kubectl's annotation goes along, and nothing
-// is in conflict with itself.
+// From client-side to server-side apply and back, with the same manifest. kubectl's annotation is kept up to date, and there are
+// no conflicts.
 func TestKubectlApplyTakesOver(t *testing.T) {
 	hello := start(t)
 	apply := applier(t, hello)
@@ -179,7 +179,8 @@ func TestKubectlApplyTakesOver(t *testing.T) {
 		t.Errorf("applying the same changed the widget from\n%s to\n%s", before, after)
 	}
 
-	// Back: what the manifest no longer has goes, by the annotation that server-side apply kept right.
+	// Back: a field that is no longer in the manifest is removed, according to the annotation that server-side apply kept up to
+	// date.
 	clientSide(widget("alpha", "size: 3")).Want("widget.example.com/alpha configured\n", "")
 	if got := field(hello, "alpha", ".spec"); got != `{"size":3}` {
 		t.Errorf("spec is %s", got)
@@ -204,7 +205,7 @@ func TestKubectlApplySubresource(t *testing.T) {
 	}
 	apply(ready(""), "--subresource=status").Fails("NotFound")
 	apply(ready("spec:\n  size: 1\n")).Want(applied, "")
-	wantOwners(t, managed(hello, "alpha"), `kubectl Apply {"f:spec":{"f:size":{}}}`) // the status has its own door
+	wantOwners(t, managed(hello, "alpha"), `kubectl Apply {"f:spec":{"f:size":{}}}`) // the status has its own subresource
 	apply(ready("spec:\n  size: 7\n"), "--subresource=status").Want(applied, "")
 	wantOwners(t, managed(hello, "alpha"), `kubectl Apply {"f:spec":{"f:size":{}}}`, `kubectl Apply/status {"f:status":{"f:ready":{}}}`)
 	if got := field(hello, "alpha", ".status.ready") + field(hello, "alpha", ".spec.size") + field(hello, "alpha", ".metadata.generation"); got != "true11" {
@@ -248,7 +249,7 @@ items:
 	hello.Kubectl(append([]string{"apply"}, files...)...).Want(all("unchanged"), "")
 	hello.Kubectl(append([]string{"apply", "--server-side"}, files...)...).Want(all("serverside-applied"), "")
 
-	// One bad document of several: the others are applied.
+	// If one of several documents is invalid, the others are applied.
 	some := widget("a", "size: 2") + "---\n" + widget("b", "sise: 2") + "---\n" + widget("c", "size: 2")
 	r := applier(t, hello)(some)
 	if r.Code != 1 || r.Stdout != "widget.example.com/a serverside-applied\nwidget.example.com/c serverside-applied\n" ||
@@ -290,7 +291,7 @@ func TestKubectlDiffServerSide(t *testing.T) {
 	}
 }
 
-// What kubectl keeps of client-side apply can be written on its own.
+// The annotation of client-side apply can be written by a command of its own.
 func TestKubectlApplySetLastApplied(t *testing.T) {
 	hello := start(t)
 	create(t, hello, "alpha")
@@ -299,7 +300,7 @@ func TestKubectlApplySetLastApplied(t *testing.T) {
 	hello.Kubectl("apply", "set-last-applied", "-f", file).Fails("no last-applied-configuration annotation found on resource: alpha")
 	hello.Kubectl("apply", "set-last-applied", "-f", file, "--create-annotation").Want("widget.example.com/alpha configured\n", "")
 	hello.Kubectl("apply", "set-last-applied", "-f", file).Want("set-last-applied alpha: no changes required.\n", "")
-	hello.Kubectl("apply", "-f", file).Want("widget.example.com/alpha configured\n", "") // apply names the namespace in it
+	hello.Kubectl("apply", "-f", file).Want("widget.example.com/alpha configured\n", "") // apply adds the namespace to it
 	hello.Kubectl("apply", "-f", file).Want("widget.example.com/alpha unchanged\n", "")
 	hello.KubectlEnv(sed(hello, "s/size: 1/size: 4/"), "apply", "edit-last-applied", "widget/alpha").Want("widget.example.com/alpha edited\n", "")
 	hello.Kubectl("apply", "view-last-applied", "widget", "alpha").Contains("size: 4\n")

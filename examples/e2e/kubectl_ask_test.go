@@ -13,10 +13,10 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// The tests in this file expect what kubectl prints of a kube-apiserver that serves testdata/helm/lamps.yaml: with
-// KEELSON_E2E_KUBERNETES they ask it.
+// The tests in this file expect the output of kubectl with a kube-apiserver that serves testdata/helm/lamps.yaml. With
+// KEELSON_E2E_KUBERNETES they use that server.
 
-// lampsServed serves three lamps and a ConfigMap; the lamp wall is in the second namespace. It runs the test beside others.
+// lampsServed serves three lamps and a ConfigMap; the lamp wall is in the second namespace. It makes the test parallel.
 func lampsServed(t *testing.T) (d *desk, second string) {
 	t.Helper()
 	t.Parallel()
@@ -49,7 +49,7 @@ data: {a: "1"}
 
 var ages = regexp.MustCompile(`\b(\d+m)?\d+s\b`)
 
-// prints checks a table line by line, with one space between columns and AGE for what changes with time.
+// prints checks a table line by line, with one space between columns and AGE in place of ages.
 func prints(t *testing.T, r harness.Result, want ...string) {
 	t.Helper()
 	var got []string
@@ -61,7 +61,7 @@ func prints(t *testing.T, r harness.Result, want ...string) {
 	}
 }
 
-// metadataFields is what explain --recursive says of the metadata of every kind.
+// metadataFields is the output of explain --recursive for the metadata of every kind.
 const metadataFields = `  metadata	<ObjectMeta>
     annotations	<map[string]string>
     creationTimestamp	<string>
@@ -98,7 +98,7 @@ func TestKubectlExplainRecursive(t *testing.T) {
 	d.kubectl("explain", "configmaps", "--recursive").Want("KIND:       ConfigMap\nVERSION:    v1\n\nDESCRIPTION:\n    ConfigMap holds configuration data for pods to consume.\n    \nFIELDS:\n"+
 		"  apiVersion\t<string>\n  binaryData\t<map[string]string>\n  data\t<map[string]string>\n  immutable\t<boolean>\n  kind\t<string>\n"+metadataFields+"\n", "")
 
-	// The types of a Go program have names; those of a CustomResourceDefinition have none.
+	// The types of a Go program have names in OpenAPI; those of a CustomResourceDefinition have none.
 	spec, bulbs, status, conditions := "LampSpec", "LampBulb", "LampStatus", "Condition"
 	if d.crd {
 		spec, bulbs, status, conditions = "Object", "Object", "Object", "Object"
@@ -205,7 +205,7 @@ func TestKubectlGetSeveralKinds(t *testing.T) {
 	file := d.kube.File("all.yaml", manifests(second), 0o600)
 	d.kubectl("get", "-f", file, "-o", "name").Want("lamp.home.example.com/desk\nlamp.home.example.com/floor\nlamp.home.example.com/wall\nconfigmap/conf\n", "")
 	d.kubectl("diff", "-f", file).Want("", "")
-	// The category is of lamps alone here; where services and pods are served too, kubectl names the kind in each line.
+	// Here only lamps have the category; if services and pods were served too, kubectl would print the kind in each line.
 	all := d.kubectl("get", "all", "-n", second).Contains("NAME ", "WATTS", "wall ", "100 ")
 	if strings.Contains(all.Stdout, "configmap") {
 		t.Errorf("ConfigMaps are of no category: %s", all)
@@ -233,7 +233,7 @@ func TestKubectlGetGoTemplate(t *testing.T) {
 	d.kubectl("get", "lamp", "desk", "--subresource=status", "-o", "jsonpath-as-json={.spec.bulbs[*].name}").Want("[\n    \"left\"\n]\n", "")
 }
 
-// What the documents of discovery and OpenAPI say is there to be read by anybody.
+// Everybody may read the documents of discovery and OpenAPI.
 func TestKubectlGetRawDiscovery(t *testing.T) {
 	d, _ := lampsServed(t)
 	raw := func(path string) harness.Result { t.Helper(); return d.kubectl("get", "--raw", path) }
@@ -268,7 +268,7 @@ func TestKubectlGetRawDiscovery(t *testing.T) {
 	raw("/openapi/v2").Contains(`"swagger":"2.0"`, `"/apis/home.example.com/v1/namespaces/{namespace}/lamps/{name}"`, `{"group":"home.example.com","kind":"Lamp","version":"v1beta1"}`)
 }
 
-// kubectl proxy passes on whatever it is asked for, a watch as well.
+// kubectl proxy forwards any request, also a watch.
 func TestKubectlProxy(t *testing.T) {
 	d, _ := lampsServed(t)
 	proxy := d.kube.Begin("proxy", "--port=0")
@@ -359,7 +359,7 @@ func TestKubectlWaitFor(t *testing.T) {
 	wait("lamp/desk", "--for=jsonpath={.spec.nothing}", "--timeout=1s").Fails("error: timed out waiting for the condition on lamps/desk")
 }
 
-// What is not served here is said clearly: the reviews of authentication and authorization, services, pods.
+// Requests for kinds that are not served have clear errors: reviews of authentication and authorization, services, pods.
 func TestKubectlNotServed(t *testing.T) {
 	d, _ := lampsServed(t)
 	if d.crd {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestKubectlConstraints shows what kubectl's user sees of the rules in struct tags.
+// TestKubectlConstraints checks the output of kubectl for violated rules of struct tags.
 func TestKubectlConstraints(t *testing.T) {
 	hello := start(t)
 	small := "spec.size: Invalid value: -1: spec.size in body should be greater than or equal to 0"

@@ -13,7 +13,7 @@ func ship(name string, spec ...string) string {
 	return "apiVersion: sea.example.com/v1\nkind: Ship\nmetadata: {name: " + name + "}\nspec:\n  " + strings.Join(spec, "\n  ") + "\n"
 }
 
-// Rules in CEL, as kubectl shows them to who breaks them. The texts are those that it shows with kube-apiserver 1.37.
+// Rules in CEL, and kubectl's output for violations. The texts are those with kube-apiserver 1.37.
 func TestKubectlCRDRules(t *testing.T) {
 	onFileAndEtcd(t, func(t *testing.T, crds *harness.Server) {
 		path, err := filepath.Abs("testdata/crds/ships.yaml")

@@ -8,7 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// A definition's life, as kubectl sees it.
+// The life of a definition with kubectl.
 func TestKubectlCRDs(t *testing.T) {
 	onFileAndEtcd(t, func(t *testing.T, crds *harness.Server) {
 		defineBoats(t, crds)
@@ -82,7 +82,7 @@ func TestKubectlApplyCRDs(t *testing.T) {
 	crds.Kubectl("replace", "-f", path).OK()
 }
 
-// What waits for somebody keeps its definition, and can be let go.
+// A definition whose objects are held by finalizers stays, until the finalizers are removed.
 func TestKubectlDeleteCRDs(t *testing.T) {
 	crds := startCRDs(t)
 	defineBoats(t, crds)

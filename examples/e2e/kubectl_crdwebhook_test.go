@@ -26,13 +26,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fleetWebhook moves the number of a fleet's ships to and fro: spec.ships of v1 is spec.strength.ships of v2.
+// fleetWebhook converts the number of a fleet's ships: spec.ships of v1 is spec.strength.ships of v2.
 type fleetWebhook struct {
 	*httptest.Server
 	ca []byte
 }
 
-// newFleetWebhook serves it at a port of the loopback interface, with a certificate for that and for the Service fleets.sea.
+// newFleetWebhook serves the webhook at a port of the loopback interface, with a certificate for that and for the Service
+// fleets.sea.
 func newFleetWebhook(t *testing.T) fleetWebhook {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -95,7 +96,7 @@ func convertFleet(text []byte, to string) (*unstructured.Unstructured, error) {
 	return u, unstructured.SetNestedField(u.Object, ships, into...)
 }
 
-// definition is that of Fleets with the webhook at its URL, or at a Service.
+// definition returns the definition of Fleets with the webhook at its URL, or at a Service.
 func (w fleetWebhook) definition(t *testing.T, at string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/crds/fleets.yaml")
@@ -110,7 +111,7 @@ func fleet(version, name, spec string) string {
 	return "apiVersion: sea.example.com/" + version + "\nkind: Fleet\nmetadata: {name: " + name + "}\nspec: {" + spec + "}\n"
 }
 
-// A kind whose versions a webhook converts, which the definition names by its URL or as a Service. The texts are those that kubectl
+// A webhook converts the versions of a kind. The definition names it by its URL or as a Service. The texts are those that kubectl
 // shows with kube-apiserver 1.37.
 func TestKubectlConversionWebhook(t *testing.T) {
 	t.Parallel()
@@ -166,7 +167,7 @@ func leadFleets(t *testing.T, kubeconfig string, hook fleetWebhook, definition s
 	kubectl.Run(fleet("v1", "west", "admiral: cem"), "apply", "--server-side", "-f", "-").OK()
 	spec(v1, "west", `{"admiral":"cem"}`)
 
-	// Scaled and patched, and held against the schema of the version that is asked in.
+	// Scaled and patched, and validated by the schema of the requested version.
 	run("scale", "fleet", "north", "--replicas=5").Want("fleet.sea.example.com/north scaled\n", "")
 	spec(v1, "north", `{"admiral":"ann","ships":5}`)
 	run("scale", v1, "north", "--replicas=6", "--current-replicas=5").Want("fleet.sea.example.com/north scaled\n", "")
@@ -190,7 +191,7 @@ func leadFleets(t *testing.T, kubeconfig string, hook fleetWebhook, definition s
 	spec(v1, "south", `{"admiral":"bob","ships":5}`)
 	run("get", v1, "-l", "a=b", "-o", "name").Want("fleet.sea.example.com/north\n", "")
 
-	// What the webhook refuses is refused, and touches nothing else.
+	// If the webhook refuses an object, the request is refused, and other objects are not affected.
 	kubectl.Run(fleet("v2", "east", "admiral: nobody"), "create", "-f", "-").
 		Fails(`conversion webhook for sea.example.com/v2, Kind=Fleet failed: nobody commands the fleet east`)
 	run("get", v1, "-o", "name").Want("fleet.sea.example.com/north\nfleet.sea.example.com/south\nfleet.sea.example.com/west\n", "")

@@ -7,7 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// deleted is what kubectl delete prints for widgets.
+// deleted returns the output of kubectl delete for widgets.
 func deleted(names ...string) string {
 	var out string
 	for _, n := range names {
@@ -53,7 +53,7 @@ func TestKubectlDeleteWait(t *testing.T) {
 	hello.Kubectl("delete", "widget", "alpha", "--wait=true").Want(deleted("alpha"), "")
 	hello.Kubectl("delete", "widget", "beta", "--wait=false", "--now").Want(deleted("beta"), "")
 
-	// With a finalizer there is something to wait for: kubectl watches until it is gone.
+	// With a finalizer, kubectl watches until the object is gone.
 	create(t, hello, "gamma")
 	hello.Kubectl("patch", "widget", "gamma", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/hold"]}}`).OK()
 	waiting := hello.Begin("delete", "widget", "gamma")
@@ -75,8 +75,8 @@ func TestKubectlDeleteCascadeBackground(t *testing.T) { testCascade(t, "backgrou
 func TestKubectlDeleteCascadeOrphan(t *testing.T)     { testCascade(t, "orphan") }
 func TestKubectlDeleteCascadeForeground(t *testing.T) { testCascade(t, "foreground") }
 
-// testCascade deletes an owner. There is no garbage collector, so the answer to every policy is the same: the owner
-// is gone at once, and what it owns stays.
+// testCascade deletes an owner. Without a garbage collector the result is the same for every policy: the owner is removed at
+// once, and its dependents stay.
 func testCascade(t *testing.T, policy string) {
 	hello := start(t)
 	create(t, hello, "owner", "owned")

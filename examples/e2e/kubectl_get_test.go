@@ -69,7 +69,7 @@ func TestKubectlGetJSON(t *testing.T) {
 	wantWidget(t, one, "alpha", map[string]any{"size": 4.0, "color": "red"})
 }
 
-// parse decodes YAML, of which JSON is a part.
+// parse decodes YAML or JSON.
 func parse(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(text), into); err != nil {
@@ -138,8 +138,8 @@ func TestKubectlGetWatch(t *testing.T) {
 	wrote(table, "alpha ")
 	wrote(one, "1\n")
 
-	// What is shown came from the list; only what comes after shows that the watch runs. A watch begins where the
-	// list ended, so nothing that happens from here on can be missed.
+	// The first lines come from the list; only later ones show that the watch works. The watch begins where the list ended, so no
+	// later event is missed.
 	hello.Kubectl("patch", "widget", "alpha", "--type=merge", "-p", `{"spec":{"size":2}}`).OK()
 	wrote(all, "MODIFIED alpha 2\n")
 	wrote(one, "1\n2\n")
@@ -167,7 +167,7 @@ func TestKubectlGetWatch(t *testing.T) {
 	}
 }
 
-// squeeze makes runs of spaces one space: the columns of a watch shift as it goes.
+// squeeze replaces runs of spaces by one space, because the columns of a watch change their width.
 func squeeze(s string) string { return regexp.MustCompile(` +`).ReplaceAllString(s, " ") }
 
 func TestKubectlGetLabelSelector(t *testing.T) {

@@ -36,8 +36,8 @@ spec:
 
 const containers = `jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {.env[*].name};{end}`
 
-// kubectl computes strategic merge patches itself for the kinds of Kubernetes: an element of a list is found by its key,
-// so that two who know nothing of each other can both add to a list.
+// kubectl computes strategic merge patches for the kinds of Kubernetes. A list element is identified by its key, so that two
+// independent clients can both add to a list.
 func TestKubectlDeploymentPatches(t *testing.T) {
 	kubectl := kubectlOn(t)
 	patch := func(p string, args ...string) harness.Result {
@@ -56,7 +56,7 @@ func TestKubectlDeploymentPatches(t *testing.T) {
 	kubectl("", "set", "image", "deployment/web", "main=nginx:3").Want("deployment.apps/web image updated\n", "")
 	kubectl("", "set", "env", "deployment/web", "-c", "main", "C=3", "A-").Want("deployment.apps/web env updated\n", "")
 	has("side=side:1 ;main=nginx:3 B C;")
-	kubectl(deployment("nginx:2"), "apply", "-f", "-").Want("deployment.apps/web configured\n", "") // its own come back, C stays
+	kubectl(deployment("nginx:2"), "apply", "-f", "-").Want("deployment.apps/web configured\n", "") // back to its own values, and C is kept
 	has("side=side:1 ;main=nginx:2 A B C;")
 	kubectl(strings.Replace(deployment("nginx:2"), `{name: A, value: "1"}, `, "", 1), "apply", "-f", "-").OK()
 	has("side=side:1 ;main=nginx:2 B C;")
@@ -120,7 +120,7 @@ func TestKubectlDeploymentServerSideApply(t *testing.T) {
 		return kubectl(manifest, append([]string{"apply", "--server-side", "-f", "-"}, args...)...)
 	}
 	const done = "deployment.apps/web serverside-applied\n"
-	apply(deployment("nginx:1", "ports: [{containerPort: 80}]")).Want(done, "") // the protocol is a key, and has a default
+	apply(deployment("nginx:1", "ports: [{containerPort: 80}]")).Want(done, "") // the protocol is a key with a default
 	managed := func() harness.Result {
 		return kubectl("", "get", "deployment", "web", "-o", "json", "--show-managed-fields")
 	}
@@ -173,7 +173,7 @@ func TestKubectlServicePorts(t *testing.T) {
 	kubectl("", "get", "svc", "dns", "-o", "jsonpath={.spec.ports[*].name}").Want("udp tcp", "")
 }
 
-// What kubectl get prints can be applied again: a v1 List.
+// The output of kubectl get can be applied again: it is a v1 List.
 func TestKubectlList(t *testing.T) {
 	kubectl := kubectlOn(t)
 	list := `{"apiVersion":"v1","kind":"List","items":[` +
@@ -186,7 +186,7 @@ func TestKubectlList(t *testing.T) {
 	kubectl(got, "replace", "-f", "-").Fails(`Operation cannot be fulfilled on configmaps "a": the object has been modified`)
 }
 
-// explain reads what merges how from the same document that server-side apply and kubectl's own patches use.
+// explain uses the same document for merge rules as server-side apply and kubectl's own patches.
 func TestKubectlExplainKubernetes(t *testing.T) {
 	kubectl := kubectlOn(t)
 	kubectl("", "explain", "deployment.spec.template.spec.containers.ports").Contains(

@@ -7,7 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// Each command of kubectl owns what it changes, under the name that it gives itself or is given.
+// Each command of kubectl owns the fields that it changes, under its own name or a given one.
 func TestKubectlFieldManagers(t *testing.T) {
 	hello := start(t)
 	hello.KubectlWith(widget("alpha", "size: 1"), "create", "-f", "-").OK()
@@ -30,7 +30,7 @@ func TestKubectlFieldManagers(t *testing.T) {
 		`kubectl-replace Update {"f:spec":{"f:size":{}}}`,
 		`painter Update {"f:spec":{"f:color":{}}}`)
 
-	// The owner of a value that is written anew is whoever wrote it; what is written to be the same changes no owner.
+	// A write of another value makes the writer the owner. A write of the same value changes no owner.
 	hello.Kubectl("patch", "widget", "alpha", "--type=merge", "-p", `{"spec":{"color":"red","data":"ours"}}`).OK()
 	hello.Kubectl("label", "widget", "alpha", "tier-", "--field-manager=janitor").Want("widget.example.com/alpha unlabeled\n", "")
 	wantOwners(t, managed(hello, "alpha"),
@@ -41,7 +41,7 @@ func TestKubectlFieldManagers(t *testing.T) {
 		`painter Update {"f:spec":{"f:color":{}}}`)
 }
 
-// The subresources have managers of their own; what was scaled is in the kind's own terms.
+// The subresources have managers of their own. The managed fields of scale are those of the kind.
 func TestKubectlSubresourceManagers(t *testing.T) {
 	hello := start(t)
 	apply := applier(t, hello)
@@ -56,7 +56,7 @@ func TestKubectlSubresourceManagers(t *testing.T) {
 
 	apply(widget("alpha", "size: 1", "replicas: 1")).
 		Fails(`Apply failed with 1 conflict: conflict with "kubectl" with subresource "scale" using example.com/v1: .spec.replicas`)
-	hello.Kubectl("scale", "widget", "alpha", "--replicas=4").Want("widget.example.com/alpha scaled\n", "") // as it is
+	hello.Kubectl("scale", "widget", "alpha", "--replicas=4").Want("widget.example.com/alpha scaled\n", "") // unchanged
 	hello.Kubectl("scale", "widget", "alpha", "--replicas=6", "--dry-run=server").Want("widget.example.com/alpha scaled (server dry run)\n", "")
 	apply(widget("alpha", "size: 1")).Want(applied, "")
 	if got := field(hello, "alpha", ".spec"); got != `{"replicas":4,"size":1}` {
@@ -69,7 +69,7 @@ func TestKubectlSubresourceManagers(t *testing.T) {
 		`kubectl-patch Update/status {"f:status":{"f:ready":{}}}`)
 }
 
-// managedFields can be cleared, and then begin anew.
+// managedFields can be cleared, and are then recorded anew.
 func TestKubectlClearsManagedFields(t *testing.T) {
 	hello := start(t)
 	apply := applier(t, hello)
@@ -84,7 +84,7 @@ func TestKubectlClearsManagedFields(t *testing.T) {
 		if t.Failed() {
 			t.Fatal(name)
 		}
-		// What is there belongs to nobody that an apply could ask.
+		// The existing fields belong to a manager that cannot apply.
 		apply(widget("alpha", "size: 2")).Fails(`conflict with "before-first-apply" using example.com/v1: .spec.size`)
 		apply(widget("alpha", "size: 1")).Want(applied, "")
 		wantOwners(t, managed(hello, "alpha"), `before-first-apply Update {"f:spec":{"f:color":{},"f:size":{}}}`, `kubectl Apply {"f:spec":{"f:size":{}}}`)
@@ -92,7 +92,7 @@ func TestKubectlClearsManagedFields(t *testing.T) {
 	}
 }
 
-// The three kinds of patch do the same to a kind of one's own.
+// The three types of patch have the same effect on a custom kind.
 func TestKubectlPatchTypes(t *testing.T) {
 	hello := start(t)
 	for _, kind := range []string{"strategic", "merge", "json"} {
@@ -127,7 +127,7 @@ func TestKubectlPatchTypes(t *testing.T) {
 		hello.Kubectl("patch", "widget", kind, "--type="+kind, "-p", "{").Fails("")
 	}
 
-	// Strategic merge has its own commands, and none of them is left in what is stored.
+	// Strategic merge patches have directives, which are not stored.
 	hello.Kubectl("patch", "widget", "strategic", "-p", `{"spec":{"$retainKeys":["data"],"data":"only"}}`).OK()
 	hello.Kubectl("patch", "widget", "strategic", "-p", `{"metadata":{"finalizers":["example.com/a"],"labels":{"a":"b"}}}`).OK()
 	hello.Kubectl("patch", "widget", "strategic", "-p", `{"metadata":{"finalizers":["example.com/b"],"labels":{"$patch":"replace","c":"d"}}}`).OK()
@@ -137,7 +137,7 @@ func TestKubectlPatchTypes(t *testing.T) {
 	}
 	hello.Kubectl("patch", "widget", "strategic", "-p", `{"spec":{"$patch":"bogus"}}`).Fails("unknown patch type: bogus in map: map[$patch:bogus]")
 
-	// A patch may say which state it is about.
+	// A patch may name the state that it is for.
 	for _, kind := range []string{"strategic", "merge"} {
 		hello.Kubectl("patch", "widget", kind, "--type="+kind, "-p", `{"metadata":{"resourceVersion":"1"},"spec":{"size":9}}`).
 			Fails("the object has been modified; please apply your changes to the latest version and try again")
@@ -145,7 +145,7 @@ func TestKubectlPatchTypes(t *testing.T) {
 	hello.Kubectl("patch", "widget", "strategic", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`).OK()
 }
 
-// A dry run of any verb answers as the verb does, and nothing changes.
+// A dry run of any verb has the same answer, and changes nothing.
 func TestKubectlDryRun(t *testing.T) {
 	hello := start(t)
 	create(t, hello, "alpha")

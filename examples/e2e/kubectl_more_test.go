@@ -149,7 +149,7 @@ func TestKubectlHealthz(t *testing.T) { testHealth(t, "healthz") }
 func TestKubectlLivez(t *testing.T)   { testHealth(t, "livez") }
 func TestKubectlReadyz(t *testing.T)  { testHealth(t, "readyz") }
 
-// testHealth asks for all checks of a path, in short and in words, for one, and for all but one.
+// testHealth requests all checks of a path, short and verbose, one check, and all but one.
 func testHealth(t *testing.T, path string) {
 	hello := start(t)
 	raw := func(suffix string) harness.Result {

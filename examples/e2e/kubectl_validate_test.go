@@ -8,8 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// What --validate asks of the server is what it does with fields that the kind does not have and fields given twice:
-// it refuses, warns, or drops them. kubectl itself looks at nothing but the server's OpenAPI document.
+// --validate determines what the server does with unknown and duplicate fields: it refuses them, warns, or drops them. kubectl
+// itself uses only the server's OpenAPI document.
 func TestKubectlValidate(t *testing.T) {
 	hello := start(t)
 	const (
@@ -56,7 +56,7 @@ func TestKubectlValidate(t *testing.T) {
 		})
 	}
 
-	// Of an apply that becomes a patch, the patch is what is judged.
+	// If an apply becomes a patch, the patch is validated.
 	hello.KubectlWith(widget("alpha", "size: 1"), "apply", "-f", "-").OK()
 	sise := widget("alpha", "size: 2", "sise: 3")
 	hello.KubectlWith(sise, "apply", "-f", "-").Fails(`strict decoding error: ` + unknown)
@@ -65,7 +65,7 @@ func TestKubectlValidate(t *testing.T) {
 	}
 	hello.KubectlWith(sise, "apply", "-f", "-", "--validate=warn").Want("widget.example.com/alpha configured\n", "Warning: "+unknown+"\n")
 
-	// kubectl patch asks for no more than a warning.
+	// kubectl patch requests only a warning.
 	for _, row := range []struct{ kind, patch string }{
 		{"merge", `{"spec":{"sise":1,"color":"red"}}`},
 		{"strategic", `{"spec":{"sise":1,"color":"green"}}`},
@@ -79,7 +79,7 @@ func TestKubectlValidate(t *testing.T) {
 	}
 }
 
-// Server-side apply has no use for fields that it cannot merge, whatever kubectl asks for.
+// Server-side apply refuses fields that it cannot merge, whatever kubectl requests.
 func TestKubectlValidateServerSideApply(t *testing.T) {
 	hello := start(t)
 	apply := applier(t, hello)
@@ -94,7 +94,7 @@ func TestKubectlValidateServerSideApply(t *testing.T) {
 	hello.Kubectl("get", "widget", "alpha").Fails("NotFound")
 }
 
-// A field given twice reaches the server only with --raw: else kubectl reads the manifest itself, and keeps the last.
+// A duplicate field reaches the server only with --raw: otherwise kubectl decodes the manifest itself, and keeps the last one.
 func TestKubectlValidateDuplicates(t *testing.T) {
 	hello := start(t)
 	twice := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"alpha"},"spec":{"size":1,"size":2}}`

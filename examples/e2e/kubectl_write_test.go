@@ -42,7 +42,7 @@ func TestKubectlApply(t *testing.T) {
 	}
 	apply(widget("alpha", "size: 2", "color: red")).Want("widget.example.com/alpha configured\n", "")
 
-	// What somebody else set stays; what the manifest no longer has goes.
+	// Fields of other clients are kept. Fields that are no longer in the manifest are removed.
 	hello.Kubectl("patch", "widget", "alpha", "--type=merge", "-p", `{"spec":{"data":"theirs"}}`).OK()
 	r := apply(widget("alpha", "size: 2"), "-v=8").OK()
 	if got := field(hello, "alpha", ".spec"); got != `{"data":"theirs","size":2}` {
@@ -53,7 +53,7 @@ func TestKubectlApply(t *testing.T) {
 	}
 	apply(widget("alpha", "sise: 2")).Fails(`unknown field "spec.sise"`)
 
-	// Several at once, and pruning of what is gone.
+	// Several objects at once, and the pruning of removed ones.
 	two := labelled("beta", "set", "a") + "---\n" + labelled("gamma", "set", "a")
 	apply(two).Want("widget.example.com/beta created\nwidget.example.com/gamma created\n", "")
 	apply(labelled("beta", "set", "a"), "--prune", "-l", "set=a", "--prune-allowlist=example.com/v1/Widget").
@@ -117,7 +117,7 @@ func TestKubectlPatchMerge(t *testing.T) {
 		t.Errorf("a dry run made the size %s", got)
 	}
 
-	// The status has its own door, and the main one leaves it alone.
+	// The status has its own subresource, and the main resource does not change it.
 	patch(`{"status":{"ready":true}}`).Want("widget.example.com/alpha patched (no change)\n", "")
 	patch(`{"status":{"ready":true},"spec":{"size":7}}`, "--subresource=status").Want("widget.example.com/alpha patched\n", "")
 	if got := field(hello, "alpha", ".status.ready") + field(hello, "alpha", ".spec.size") + field(hello, "alpha", ".metadata.generation"); got != "true22" {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubernetesVariable names the environment variable with the kubeconfig of a kube-apiserver: the tests of the kinds of
-// Kubernetes then ask it, each in a namespace of its own, which shows that they expect what it does.
+// kubernetesVariable is the environment variable with the kubeconfig of a kube-apiserver. If it is set, the tests of the kinds of
+// Kubernetes use that server, each in its own namespace, to verify their expectations.
 const kubernetesVariable = "KEELSON_E2E_KUBERNETES"
 
 // cluster is a server of the kinds of Kubernetes, and the namespace of one test in it.
@@ -65,7 +65,7 @@ func runServer(t *testing.T, o keelsonserver.Options, extensions ...keelsonserve
 	return cluster{}
 }
 
-// serveKubernetes serves some types of k8s.io/api from this process until the test ends. It runs the test beside others.
+// serveKubernetes serves some types of k8s.io/api from this process until the test ends. It makes the test parallel.
 func serveKubernetes(t *testing.T) cluster {
 	t.Helper()
 	t.Parallel()
@@ -92,7 +92,7 @@ func serveKubernetes(t *testing.T) cluster {
 	})
 }
 
-// realKubernetes makes a namespace, and a kubeconfig in which it is the default.
+// realKubernetes creates a namespace, and a kubeconfig in which it is the default.
 func realKubernetes(t *testing.T, kubeconfig string) cluster {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
@@ -119,7 +119,7 @@ func realKubernetes(t *testing.T, kubeconfig string) cluster {
 	return cluster{own, made.Name}
 }
 
-// defaultService and defaultDeployment set the defaults of Kubernetes that matter here: those that are keys of lists.
+// defaultService and defaultDeployment set the defaults of Kubernetes for keys of lists.
 func defaultService(s *corev1.Service) {
 	for i := range s.Spec.Ports {
 		if s.Spec.Ports[i].Protocol == "" {
@@ -141,7 +141,7 @@ func defaultDeployment(d *appsv1.Deployment) {
 	}
 }
 
-// clientset is client-go's typed client, told to send JSON: compiled with the types of k8s.io/api, it would send protobuf.
+// clientset returns client-go's typed client for JSON. By default it would send protobuf for types of k8s.io/api.
 func (c cluster) clientset(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
@@ -156,7 +156,7 @@ func (c cluster) clientset(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-// kubectlOn runs kubectl, with an input, on a server that serveKubernetes runs.
+// kubectlOn returns a function that runs kubectl on a server of serveKubernetes.
 func kubectlOn(t *testing.T) func(stdin string, args ...string) harness.Result {
 	t.Helper()
 	return harness.NewKubectl(t, serveKubernetes(t).kubeconfig).Run

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// mediaTypes are those of what a client sent and was sent.
+// mediaTypes records the media types of a client's requests and answers.
 type mediaTypes struct {
 	mu            sync.Mutex // guards all below
 	bodies, wants []string   // Content-Type and Accept of requests with a body other than a patch
@@ -55,7 +55,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// want fails the test unless all that was said is want.
+// want fails the test unless these are the recorded media types.
 func (m *mediaTypes) want(t *testing.T, bodies, answers string) {
 	t.Helper()
 	m.mu.Lock()
@@ -76,8 +76,8 @@ func (m *mediaTypes) want(t *testing.T, bodies, answers string) {
 	}
 }
 
-// builtins is a server of the kinds that controllers need, and the client that k8s.io/client-go makes for it unless told
-// otherwise.
+// builtins returns a client-go client with default settings for a server of the kinds that controllers need, and a recorder of
+// its media types.
 func builtins(t *testing.T) (kubernetes.Interface, *mediaTypes) {
 	t.Helper()
 	t.Parallel()
@@ -96,7 +96,7 @@ func builtins(t *testing.T) (kubernetes.Interface, *mediaTypes) {
 	return client, said
 }
 
-// writer is what the typed clients of all kinds have.
+// writer has the common methods of typed clients.
 type writer[T any, L any] interface {
 	Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
@@ -162,7 +162,7 @@ func TestTypedClientOfLeases(t *testing.T) {
 	}
 }
 
-// testTypedClient does with one object all that a typed client can do.
+// testTypedClient calls all methods of a typed client with one object.
 func testTypedClient[P interface {
 	*T
 	metav1.Object
@@ -223,7 +223,7 @@ func testTypedClient[P interface {
 	}
 }
 
-// Who takes protobuf before JSON is sent a watch in JSON.
+// A client that prefers protobuf to JSON receives a watch in JSON.
 func TestTypedClientWatches(t *testing.T) {
 	client, _ := builtins(t)
 	maps := client.CoreV1().ConfigMaps(namespace)
@@ -241,11 +241,11 @@ func TestTypedClientWatches(t *testing.T) {
 	}
 }
 
-// candidate is one of the programs that would lead.
+// candidate is a program that takes part in the leader election.
 type candidate struct {
 	stop    context.CancelFunc
 	leads   chan struct{} // closed when it leads
-	follows chan string   // gets the name of every leader it sees
+	follows chan string   // receives the name of every leader that it sees
 	ended   chan struct{} // closed when it has ended
 }
 
@@ -269,7 +269,7 @@ func newCandidate(t *testing.T, client kubernetes.Interface, name string, releas
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(withLog(t, harness.NewLog())) // it logs that it is stopped as an error
+	ctx, cancel := context.WithCancel(withLog(t, harness.NewLog())) // its end is logged as an error
 	c.stop = cancel
 	go func() {
 		defer close(c.ended)
@@ -282,8 +282,8 @@ func newCandidate(t *testing.T, client kubernetes.Interface, name string, releas
 	return c
 }
 
-// Of two programs one leads, and when it goes the other one does: at once when the first has released its lease, else
-// when that has run out.
+// One of two programs leads. When it ends, the other one leads: at once if the first one has released its lease, otherwise when
+// the lease has expired.
 func TestLeaderElection(t *testing.T) {
 	for name, release := range map[string]bool{"released": true, "left behind": false} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m)
 }
 
-// start starts a hello with a data file and runs the test beside others.
+// start starts a hello with a data file and makes the test parallel.
 func start(t *testing.T) *harness.Server {
 	t.Helper()
 	t.Parallel()
@@ -43,7 +43,7 @@ func create(t *testing.T, hello *harness.Server, names ...string) {
 	hello.KubectlWith(strings.Join(all, "---\n"), "create", "-f", "-").OK()
 }
 
-// field is kubectl get -o jsonpath of one widget.
+// field returns the output of kubectl get -o jsonpath for one widget.
 func field(hello *harness.Server, name, path string) string {
 	return hello.Kubectl("get", "widget", name, "-o", "jsonpath={"+path+"}").OK().Stdout
 }

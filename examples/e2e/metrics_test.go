@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// rawAnswer asks hello as the administrator, or as nobody, and returns the code and the body.
+// rawAnswer sends a request to hello as the administrator or without credentials, and returns the code and the body.
 func rawAnswer(t *testing.T, hello *harness.Server, anonymous bool, method, path string) (int, string) {
 	t.Helper()
 	config := hello.Config()
@@ -24,7 +24,7 @@ func rawAnswer(t *testing.T, hello *harness.Server, anonymous bool, method, path
 	return ask(t, client, method, config.Host+path)
 }
 
-// What kubectl does is found in /metrics, which only the administrator may read.
+// /metrics counts the requests of kubectl. Only the administrator may read it.
 func TestMetricsSeenByKubectl(t *testing.T) {
 	t.Parallel()
 	hello := harness.Start(t, harness.Options{})
@@ -52,8 +52,8 @@ func TestMetricsSeenByKubectl(t *testing.T) {
 	}
 }
 
-// hello says on stderr when it starts and stops and which requests failed, a line each that people can read, and on
-// stdout nothing but that it is ready.
+// hello logs its start, its stop and failed requests to stderr, each in one readable line. On stdout it prints only the ready
+// line.
 func TestHelloLogs(t *testing.T) {
 	t.Parallel()
 	hello := harness.Start(t, harness.Options{})

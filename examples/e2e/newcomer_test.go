@@ -25,7 +25,7 @@ func TestNewcomersProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, dir, "go.mod", fmt.Sprintf("module example.org/newcomer\n\ngo 1.26.0\n\nrequire github.com/keelson-dev/keelson v0.0.0\n\nreplace github.com/keelson-dev/keelson => %s\n", checkout))
-	// The library's own checksums, so that nothing has to be asked for that was not downloaded for these tests.
+	// The library's own checksums are used, so that nothing must be downloaded that was not downloaded for these tests.
 	write(t, dir, "go.sum", read(t, filepath.Join(checkout, "go.sum")))
 	const address = "127.0.0.1:6443"
 	source := read(t, "testdata/newcomer/main.go")
@@ -62,7 +62,7 @@ func TestNewcomersProgram(t *testing.T) {
 			t.Errorf("the program requires %s", m)
 		}
 	}
-	for m := range distinct { // which storage it uses is the program's choice, and so are custom resources, of which there are the types
+	for m := range distinct { // the program chooses the storage and whether it has custom resources; it needs only the types of these
 		if strings.HasPrefix(m, "go.etcd.io/etcd/") || strings.HasPrefix(m, "google.golang.org/grpc") || m == "k8s.io/apiextensions-apiserver" {
 			t.Errorf("the program is built from %s, and does not use it", m)
 		}

@@ -21,8 +21,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Every document of hello and of the kinds of Kubernetes, in every form, passes the parsers that kubectl has, and the
-// validation of a library that knows nothing of Kubernetes.
+// Every document of hello and of the kinds of Kubernetes, in every format, passes the parsers of kubectl and the validation of a
+// library that does not depend on Kubernetes.
 func TestOpenAPIDocumentsOfHello(t *testing.T) {
 	checkDocuments(t, start(t).Kubeconfig, "com.example.v1.Widget")
 }
@@ -107,18 +107,18 @@ func checkV3(t *testing.T, name string, document openapi.GroupVersion) map[strin
 	return parsed.Components.Schemas
 }
 
-// validation are the options that loosen what kin-openapi asks of a document.
+// validation returns options that relax the validation by kin-openapi.
 func validation() []kinopenapi.ValidationOption {
 	return []kinopenapi.ValidationOption{
-		// A property that refers to a struct has the default {}, as in the documents of kube-apiserver, though the
-		// struct may have required fields: {} is what is filled in before the fields' own defaults are.
+		// A property that refers to a struct has the default {}, as in the documents of kube-apiserver, even if the struct has
+		// required fields: {} is set before the defaults of the struct's fields.
 		kinopenapi.DisableSchemaDefaultsValidation(),
 	}
 }
 
 func checkV2(t *testing.T, client *discovery.DiscoveryClient, kinds []string) {
 	t.Helper()
-	d, err := client.OpenAPISchema() // as protobuf
+	d, err := client.OpenAPISchema() // in protobuf
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func checkV2(t *testing.T, client *discovery.DiscoveryClient, kinds []string) {
 	if err := foreign.UnmarshalJSON(text); err != nil {
 		t.Fatalf("kin-openapi, v2: %v", err)
 	}
-	converted, err := openapi2conv.ToV3(&foreign) // it validates OpenAPI v3 only
+	converted, err := openapi2conv.ToV3(&foreign) // the library validates only OpenAPI v3
 	if err != nil {
 		t.Fatalf("kin-openapi, v2: %v", err)
 	}

@@ -23,7 +23,7 @@ import (
 func TestHelloReadyLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// Relative paths and a wildcard address: what is printed is absolute, and can be dialled.
+	// With relative paths and a wildcard address, the printed path is absolute, and the printed URL can be dialled.
 	hello := harness.Start(t, harness.Options{Dir: dir, Listen: "0.0.0.0:0", Data: "data.db", Kubeconfig: "kc"})
 	if hello.Kubeconfig != filepath.Join(dir, "kc") && hello.Kubeconfig != realPath(t, dir, "kc") {
 		t.Errorf("the kubeconfig is said to be at %s, want it in %s", hello.Kubeconfig, dir)
@@ -38,10 +38,10 @@ func TestHelloReadyLine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	hello.Stop() // this also checks that nothing else went to stdout
+	hello.Stop() // this also checks that stdout has nothing else
 }
 
-// realPath is a path below dir without symbolic links.
+// realPath returns a path below dir without symbolic links.
 func realPath(t *testing.T, dir, name string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(dir)
@@ -77,7 +77,7 @@ func TestHelloRestart(t *testing.T) {
 	}
 }
 
-// readAll reads the files of a directory, which only its owner may look into.
+// readAll reads the files of a directory that only its owner may read.
 func readAll(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	info, err := os.Stat(dir)
@@ -123,7 +123,7 @@ func load(t *testing.T, path string) *clientcmdapi.Config {
 	return c
 }
 
-// server and admin are what the current context of a kubeconfig names.
+// server and admin return the entries of a kubeconfig's current context.
 func server(c *clientcmdapi.Config) *clientcmdapi.Cluster {
 	return c.Clusters[c.Contexts[c.CurrentContext].Cluster]
 }
@@ -153,7 +153,7 @@ func TestHelloKubeconfig(t *testing.T) {
 		t.Error("the user lacks a credential, or one is not in the file itself")
 	}
 
-	// Each credential is enough, and neither is needed for the other.
+	// Each credential is sufficient alone.
 	for name, without := range map[string]func(*clientcmdapi.AuthInfo){
 		"token":       func(u *clientcmdapi.AuthInfo) { u.ClientCertificateData, u.ClientKeyData = nil, nil },
 		"certificate": func(u *clientcmdapi.AuthInfo) { u.Token = "" },
@@ -162,7 +162,7 @@ func TestHelloKubeconfig(t *testing.T) {
 		t.Log("works with the " + name + " alone")
 	}
 
-	// A file written over an older, longer and more open one is whole and closed.
+	// A file that replaces an older, longer file with wider permissions is complete and has narrow permissions.
 	hello.Stop()
 	write(t, hello.Dir, "hello.kubeconfig", read(t, hello.Kubeconfig)+strings.Repeat("# old\n", 10000))
 	if err := os.Chmod(hello.Kubeconfig, 0o644); err != nil {
@@ -178,7 +178,7 @@ func TestHelloKubeconfig(t *testing.T) {
 	}
 	again.Stop()
 
-	// Somebody else's kubeconfig is not lost.
+	// A kubeconfig of the user is not overwritten.
 	const theirs = "apiVersion: v1\nkind: Config\nclusters:\n- name: production\n  cluster: {server: https://example.com}\n"
 	write(t, hello.Dir, "hello.kubeconfig", theirs)
 	if said := fails(t, harness.Options{Dir: hello.Dir}); !strings.Contains(said, hello.Kubeconfig) {
@@ -189,7 +189,7 @@ func TestHelloKubeconfig(t *testing.T) {
 	}
 }
 
-// kubectlAs is a kubectl whose user is the administrator after change.
+// kubectlAs returns a kubectl whose user is the administrator after change.
 func kubectlAs(t *testing.T, hello *harness.Server, change func(*clientcmdapi.AuthInfo)) *harness.Kubectl {
 	t.Helper()
 	c := load(t, hello.Kubeconfig)
@@ -285,7 +285,7 @@ func TestHelloMemory(t *testing.T) {
 	wantSame(t, "the CA, keys and token", readAll(t, again.Kubeconfig+".pki"), pki)
 }
 
-// fails runs a hello that cannot start, and returns what it says about it.
+// fails runs a hello that cannot start, and returns its error output.
 func fails(t *testing.T, o harness.Options) string {
 	t.Helper()
 	hello := harness.Launch(t, o)
@@ -308,8 +308,7 @@ func TestHelloSecondProcess(t *testing.T) {
 	hello := start(t)
 	create(t, hello, "alpha")
 	file := filepath.Join(hello.Dir, "hello.db")
-	// The time is the contract here: a second process gives up within 2 s. What is asserted is only that it does
-	// not wait for the first to end.
+	// A second process gives up within 2 s. The test only checks that it does not wait for the end of the first.
 	if said := fails(t, harness.Options{Dir: hello.Dir, Kubeconfig: filepath.Join(t.TempDir(), "kc")}); !strings.Contains(said, file) {
 		t.Errorf("the second process does not name %s: %s", file, said)
 	}
@@ -349,7 +348,7 @@ func TestHelloUnusablePaths(t *testing.T) {
 	}
 }
 
-// openWatch opens a watch by plain HTTP; its body is what the server sends.
+// openWatch opens a watch by plain HTTP and returns its body.
 func openWatch(t *testing.T, hello *harness.Server, client *http.Client) io.ReadCloser {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, hello.URL+"/apis/example.com/v1/widgets?watch=true", http.NoBody)
@@ -384,7 +383,7 @@ func TestHelloStopsWithOpenWatches(t *testing.T) {
 			}
 			kubectl := hello.Begin("get", "widgets", "-w")
 			harness.Eventually(t, "kubectl shows alpha", func() bool { return strings.Contains(kubectl.Stdout.String(), "alpha") })
-			create(t, hello, "beta") // alpha was listed; what comes after it is watched
+			create(t, hello, "beta") // alpha is in the list, and beta in the watch
 			harness.Eventually(t, "kubectl shows beta", func() bool { return strings.Contains(kubectl.Stdout.String(), "beta") })
 
 			hello.Stop()
@@ -425,7 +424,7 @@ func TestHelloSecondSignal(t *testing.T) {
 			body, answer := slowCreate(t, hello)
 			defer func() { _ = body.Close() }()
 			hello.Signal(syscall.SIGINT)
-			refuses(t, hello) // so the first signal has arrived, and is another than the second
+			refuses(t, hello) // so the first signal has arrived, and does not merge with the second
 			select {
 			case <-hello.Exited():
 				t.Fatal("hello did not wait for the request under way")
@@ -438,13 +437,13 @@ func TestHelloSecondSignal(t *testing.T) {
 			if a := <-answer; a.err == nil {
 				t.Errorf("the request was answered %d", a.code)
 			}
-			// What was cut off harms nothing.
+			// The cut-off requests have no effect on the data.
 			create(t, harness.Start(t, harness.Options{Dir: hello.Dir}), "after")
 		})
 	}
 }
 
-// refuses waits until hello takes no more connections.
+// refuses waits until hello accepts no more connections.
 func refuses(t *testing.T, hello *harness.Server) {
 	t.Helper()
 	harness.Eventually(t, "hello refuses connections", func() bool {
@@ -456,14 +455,13 @@ func refuses(t *testing.T, hello *harness.Server) {
 	})
 }
 
-// answered is how a request ended.
+// answered is the result of a request.
 type answered struct {
 	code int
 	err  error
 }
 
-// slowCreate begins to create a widget and leaves the request's body unfinished; the rest is to be written to the
-// first result.
+// slowCreate sends the beginning of a create. The rest of the body must be written to the returned pipe.
 func slowCreate(t *testing.T, hello *harness.Server) (*io.PipeWriter, <-chan answered) {
 	t.Helper()
 	client := httpClient(t, hello, true)
@@ -474,7 +472,7 @@ func slowCreate(t *testing.T, hello *harness.Server) (*io.PipeWriter, <-chan ans
 	}
 	req.Header.Set("Content-Type", "application/json")
 	answer := make(chan answered, 1)
-	go func() { // ends with the answer, which the server's end brings at the latest
+	go func() { // ends with the answer, at the latest at the server's end
 		resp, err := client.Do(req)
 		if err != nil {
 			answer <- answered{err: err}
@@ -483,14 +481,14 @@ func slowCreate(t *testing.T, hello *harness.Server) (*io.PipeWriter, <-chan ans
 		_ = resp.Body.Close()
 		answer <- answered{code: resp.StatusCode}
 	}()
-	// A write into the pipe returns when the transport has taken it: the request is under way. Later writes make
-	// sure that its first part has left.
+	// A write into the pipe returns when the transport has read it, so the request is in flight. The later writes make sure that
+	// the first part was sent.
 	for _, part := range []string{`{"apiVersion":"example.com/v1",`, `"kind":"Widget",`, ` `} {
 		if _, err := io.WriteString(w, part); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(200 * time.Millisecond) // for the server to have read the request's head
+	time.Sleep(200 * time.Millisecond) // let the server read the header of the request
 	return w, answer
 }
 

@@ -25,7 +25,7 @@ import (
 
 const rbacGroup = "/apis/rbac.authorization.k8s.io/v1"
 
-// replica starts a server with roles and ConfigMaps, whose objects are in an etcd.
+// replica starts a server with roles and ConfigMaps on an etcd.
 func replica(t *testing.T, endpoint string) *servertest.Server {
 	t.Helper()
 	return replicaOf(t, endpoint, rbac.New(rbac.Options{}))
@@ -64,7 +64,7 @@ func send(t *testing.T, client *http.Client, method, url, body string) (int, str
 	return resp.StatusCode, string(text)
 }
 
-// watchDeletions watches a kind from now on, and returns a function that waits until the object of a name was deleted.
+// watchDeletions starts to watch a kind, and returns a function that waits until the object with a name is deleted.
 func watchDeletions(t *testing.T, srv *servertest.Server, path string) (deleted func(name string)) {
 	t.Helper()
 	_, text := send(t, srv.Client(), "GET", srv.URL+path, "")
@@ -106,8 +106,8 @@ func watchDeletions(t *testing.T, srv *servertest.Server, path string) (deleted 
 	}
 }
 
-// A role or binding that is deleted through one server decides nothing there after the answer, and nothing at another server of
-// the same etcd once a watch there has shown the deletion.
+// A role or binding that is deleted through one server has no effect there after the answer. It has no effect at another server
+// of the same etcd once a watch there has shown the deletion.
 func TestRevocationByAnotherServer(t *testing.T) {
 	t.Parallel()
 	endpoint := harness.StartEtcd(t)
@@ -169,8 +169,8 @@ func TestRevocationByAnotherServer(t *testing.T) {
 	}
 }
 
-// A writer that changes roles and bindings through one server of an etcd never makes a request see half of a change: not at
-// that server, and not at another one, where the events of each kind arrive by themselves.
+// If a writer changes roles and bindings through one server of an etcd, no request sees half of a change: neither at that server,
+// nor at another one, which receives the events of each kind separately.
 func TestNoHalfChangesAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	endpoint := harness.StartEtcd(t)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// away makes the clients of a configuration find nobody at their server's address while it is set.
+// away makes connections of a configuration's clients fail while it is set.
 type away struct{ atomic.Bool }
 
 func (a *away) cut(c *rest.Config) {
@@ -48,7 +48,7 @@ func isWatch(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/widgets") && r.URL.Query().Get("watch") != ""
 }
 
-// onBoth runs a test with a file and with etcd, whatever other tests use.
+// onBoth runs a test with a file and with etcd, whatever the environment variable says.
 func onBoth(t *testing.T, test func(t *testing.T, hello *harness.Server)) {
 	t.Run("bolt", func(t *testing.T) { test(t, start(t)) })
 	t.Run("etcd", func(t *testing.T) {
@@ -57,8 +57,8 @@ func onBoth(t *testing.T, test func(t *testing.T, hello *harness.Server)) {
 	})
 }
 
-// An informer whose server restarts goes on after the last event it has seen: it does not list again, and what happened
-// meanwhile, also by another server on the same etcd, comes once.
+// An informer whose server restarts continues after its last event. It does not list again, and receives each event of the
+// meantime once, also those of another server on the same etcd.
 func TestClientGoInformerResumesAcrossRestart(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, hello *harness.Server) {
@@ -112,7 +112,7 @@ func TestClientGoInformerResumesAcrossRestart(t *testing.T) {
 	})
 }
 
-// A watch from a resourceVersion of before a restart is never 410, and brings each event since then once.
+// A watch from a resourceVersion before a restart never gets a 410, and receives each event since then once.
 func TestClientGoWatchResumesAcrossRestart(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, hello *harness.Server) {
@@ -124,7 +124,7 @@ func TestClientGoWatchResumesAcrossRestart(t *testing.T) {
 			post(t, client, newWidget(fmt.Sprint("w", i), 1))
 			want = append(want, fmt.Sprint("ADDED w", i))
 		}
-		wantEvents(t, w, want...) // the server has a cache of widgets, and remembers
+		wantEvents(t, w, want...) // the server has a cache of widgets with their history
 		w.Stop()
 		hello.Stop()
 		if hello.Etcd != "" {
@@ -139,14 +139,14 @@ func TestClientGoWatchResumesAcrossRestart(t *testing.T) {
 	})
 }
 
-// kubectl get -w ends cleanly with its server, and what is watched after a restart goes on where that was.
+// kubectl get -w ends cleanly with its server, and a watch after the restart continues there.
 func TestKubectlGetWatchAcrossRestart(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, hello *harness.Server) {
 		create(t, hello, "alpha")
 		first := hello.Begin("get", "widgets", "-w", "--output-watch-events")
 		harness.Eventually(t, "kubectl shows alpha", func() bool { return strings.Contains(first.Stdout.String(), "alpha") })
-		create(t, hello, "beta") // alpha was listed; what comes after it is watched
+		create(t, hello, "beta") // alpha is in the list, and beta in the watch
 		harness.Eventually(t, "kubectl shows beta", func() bool { return strings.Contains(first.Stdout.String(), "beta") })
 		from := field(hello, "alpha", ".metadata.resourceVersion")
 
@@ -177,10 +177,10 @@ func TestKubectlGetWatchAcrossRestart(t *testing.T) {
 	})
 }
 
-// throttled is a connection of which nothing more is read once most bytes were, until it is released.
+// throttled is a connection that stops reading after most bytes until it is released.
 type throttled struct {
 	net.Conn
-	most     int // used by Read alone
+	most     int // used only by Read
 	stuck    chan struct{}
 	released <-chan struct{}
 	once     sync.Once
@@ -196,13 +196,13 @@ func (c *throttled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The initial events of an informer with a slow connection take longer than the server remembers changes. It is then told
-// the difference, and ends up with what the server has, without a 410 and without a list.
+// The initial events of an informer with a slow connection take longer than the server keeps its history. The informer then
+// receives the difference, and finally has the state of the server, without a 410 and without a list.
 func TestClientGoSlowWatchListCatchesUp(t *testing.T) {
 	t.Parallel()
 	const objects, size, read = 1500, 4 << 10, 512 << 10
 	srv := servertest.Start(t, apiserver.Options{
-		Limits: apiserver.Limits{CacheWindow: 3 * time.Second}, // what the informer needs to follow afterwards; it is waited for below
+		Limits: apiserver.Limits{CacheWindow: 3 * time.Second}, // the informer needs it for the watch after the initial events; the test waits for it below
 		Groups: []apiserver.Group{{Name: groupVersion.Group, Versions: []apiserver.Version{{Name: groupVersion.Version, Resources: []apiserver.Resource{
 			apiserver.Kind("Widget", apiserver.KindOptions[*Widget]{}),
 		}}}}},
@@ -252,7 +252,7 @@ func TestClientGoSlowWatchListCatchesUp(t *testing.T) {
 		t.Fatal("the informer read too little")
 	}
 
-	// Of what it was told, of what it is to be told in a moment, and of what it would be told last.
+	// One object from the events already sent, one from those to be sent soon, and the last one.
 	for _, i := range []int{0, 1, objects / 2, objects - 1} {
 		made[i].Spec.Size = 2
 		var err error

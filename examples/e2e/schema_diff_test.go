@@ -27,22 +27,22 @@ import (
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// mergedOtherwise are the only ways in which types of k8s.io/api merge otherwise by our schemas than by the schema
-// of client-go, with the reason. Client-go's is made from OpenAPI v2.
+// mergedOtherwise has the only differences between the merge rules of our schemas and those of client-go for types of k8s.io/api,
+// with the reason. Those of client-go are made from OpenAPI v2.
 var mergedOtherwise = map[string]string{
 	"io.k8s.apimachinery.pkg.util.intstr.IntOrString: list true, want false": "OpenAPI v3 has oneOf where v2 has a format; so has kube-apiserver itself. No value of the type is a list",
 	"io.k8s.apimachinery.pkg.util.intstr.IntOrString: map true, want false":  "as above; no value of the type is an object",
 }
 
-// How the types of k8s.io/api merge by our schemas is compared with the schema that client-go carries, which is
-// made from the documents of kube-apiserver: every type, field by field.
+// This test compares the merge rules of the types of k8s.io/api in our schemas with the schema in client-go, which is made from
+// the documents of kube-apiserver: every type, field by field.
 func TestKubernetesTypesMergeAsUpstream(t *testing.T) {
 	want, got := upstreamTypes(t), ourTypes(t)
 	compare := mergeComparison{want: want, got: got}
 	compared, listed := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if writtenOut(name) {
-			continue // compared where it is used; upstream refers past it
+			continue // compared where it is used; the upstream schema skips it
 		}
 		def, ok := got[name]
 		if !ok {
@@ -69,7 +69,7 @@ func TestKubernetesTypesMergeAsUpstream(t *testing.T) {
 // mergeComparison compares types of two schemas.
 type mergeComparison struct{ want, got map[string]smdschema.TypeDef }
 
-// atoms returns what is different, each from the place in the type on.
+// atoms returns the differences, each with its path in the type.
 func (c mergeComparison) atoms(want, got smdschema.Atom) []string {
 	var out []string
 	report := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -134,8 +134,8 @@ func (c mergeComparison) maps(want, got *smdschema.Map) []string {
 
 func granular(r smdschema.ElementRelationship) bool { return r == "" || r == smdschema.Separable }
 
-// references compares what two references mean: a name that both schemas have is a type that is compared by itself,
-// the free-form types and RawExtension have names in one and are written out in the other.
+// references compares the types that two references mean. A name in both schemas is a type that is compared separately. The
+// free-form types and RawExtension have names in one schema and are inlined in the other.
 func (c mergeComparison) references(want, got smdschema.TypeRef) []string {
 	wantName, wantAtom := resolve(c.want, want)
 	gotName, gotAtom := resolve(c.got, got)
@@ -173,7 +173,7 @@ func overriding(r smdschema.TypeRef) smdschema.ElementRelationship {
 	return *r.ElementRelationship
 }
 
-// Random objects of every kind have the same fields by both schemas, and two of them merge to the same.
+// Random objects of every kind have the same fields by both schemas, and two of them have the same merge result.
 func TestKubernetesObjectsMergeAsUpstream(t *testing.T) {
 	known := kubernetesKinds(t)
 	upstream := applyconfigurations.NewTypeConverter(known.scheme)
@@ -209,8 +209,8 @@ func TestKubernetesObjectsMergeAsUpstream(t *testing.T) {
 	}
 }
 
-// fieldsAndMerge tells the fields of a, what b changes in it and what both merge to; ok is false when the converter
-// does not know the kind.
+// fieldsAndMerge returns the fields of a, the changes from a to b, and the merge result. ok is false if the converter does not
+// have the kind.
 func fieldsAndMerge(t *testing.T, c managedfields.TypeConverter, a, b apiruntime.Object) (told string, ok bool) {
 	t.Helper()
 	one, err := c.ObjectToTyped(a, smdtyped.AllowDuplicates)
@@ -239,7 +239,7 @@ func fieldsAndMerge(t *testing.T, c managedfields.TypeConverter, a, b apiruntime
 	return fmt.Sprintf("fields %s\nchanges %s\nmerged %v", fields, changes, merged.AsValue().Unstructured()), true
 }
 
-// objectFiller fills objects with few words, so that two objects have some in common.
+// objectFiller fills objects with values from a small set, so that two objects have some in common.
 func objectFiller(seed int64) *randfill.Filler {
 	word := func(c randfill.Continue) string { return string(rune('a' + c.Intn(12))) }
 	return randfill.New().NilChance(0.3).NumElements(0, 3).MaxDepth(14).RandSource(rand.NewSource(seed)).Funcs(
@@ -274,7 +274,7 @@ func (k apiKinds) object(gvk apischema.GroupVersionKind) apiruntime.Object {
 	return reflect.New(k.scheme.AllKnownTypes()[gvk]).Interface().(apiruntime.Object)
 }
 
-// kubernetesKinds are the kinds of k8s.io/api that client-go knows, and those that it only applies.
+// kubernetesKinds returns the kinds of k8s.io/api in client-go, and those with only an apply configuration.
 func kubernetesKinds(t *testing.T) apiKinds {
 	t.Helper()
 	k := apiKinds{scheme: apiruntime.NewScheme()}
@@ -292,7 +292,7 @@ func kubernetesKinds(t *testing.T) apiKinds {
 	return k
 }
 
-// upstreamTypes is the schema of client-go, which every typed value brings along.
+// upstreamTypes returns the schema of client-go, which every typed value references.
 func upstreamTypes(t *testing.T) map[string]smdschema.TypeDef {
 	t.Helper()
 	known := kubernetesKinds(t)
@@ -323,7 +323,7 @@ func byName(s *smdschema.Schema) map[string]smdschema.TypeDef {
 	return out
 }
 
-// ourModels are our definitions of all the kinds.
+// ourModels returns our definitions of all the kinds.
 func ourModels(t *testing.T) map[string]*spec.Schema {
 	t.Helper()
 	known, b := kubernetesKinds(t), schema.NewBuilder(schema.Options{})

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// soakTime is how long the soak lasts, from KEELSON_SOAK.
+// soakTime returns the duration of the soak test, from KEELSON_SOAK.
 func soakTime(t *testing.T) time.Duration {
 	text := os.Getenv("KEELSON_SOAK")
 	if text == "" {
@@ -36,15 +36,15 @@ func soakTime(t *testing.T) time.Duration {
 	return d
 }
 
-// Two managers of which one leads, users who write, and a server that is killed and stopped and started again all the
-// time: in the end every shelf is as its user left it, folded, with its list, and nothing is left of shelves that are
-// gone. Nobody logs an error that a kube-apiserver which goes away and comes back would not cause.
+// There are two managers of which one leads, users who write, and a server that is killed, stopped and started all the time. At
+// the end every shelf is as its user left it, folded, with its list, and nothing is left of deleted shelves. No client logs an
+// error that a restarting kube-apiserver would not cause.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t)
-	quietly := klog.NewContext(t.Context(), harness.NewLog().Logger()) // what the users' client logs of a server that goes away
+	quietly := klog.NewContext(t.Context(), harness.NewLog().Logger()) // drops the client's log lines about the missing server
 	var working sync.WaitGroup
-	defer working.Wait() // also when the test ends early: after cancel and end
+	defer working.Wait() // after cancel and end, also if the test ends early
 	ctx, cancel := context.WithTimeout(quietly, soakTime(t))
 	defer cancel()
 	users := make([]*user, 6)
@@ -58,7 +58,7 @@ func TestSoak(t *testing.T) {
 	restarts := c.disturb(ctx)
 	working.Wait()
 
-	// Calm: what must be is there in the end.
+	// Without disturbances, the expected state is reached at the end.
 	calm, end := context.WithCancel(quietly)
 	defer end()
 	working.Go(func() { c.manage(calm, 0) })
@@ -80,12 +80,12 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// chaos is a server at one address that is not always there.
+// chaos is a server at a fixed address that is not always running.
 type chaos struct {
 	t          *testing.T
 	opts       harness.Options
 	kubeconfig string
-	srv        *harness.Server // that which runs; of the test's own goroutine
+	srv        *harness.Server // the running server; belongs to the goroutine of the test
 
 	mu   sync.Mutex // guards logs
 	logs []string   // of managers
@@ -94,7 +94,7 @@ type chaos struct {
 func newChaos(t *testing.T) *chaos {
 	c := &chaos{t: t, opts: harness.Options{Example: "wardrobe", Dir: t.TempDir()}}
 	c.srv = harness.Start(t, c.opts)
-	c.opts.Listen = strings.TrimPrefix(c.srv.URL, "https://") // from now on
+	c.opts.Listen = strings.TrimPrefix(c.srv.URL, "https://") // for the following starts
 	c.kubeconfig = c.srv.Kubeconfig
 	return c
 }
@@ -118,7 +118,7 @@ func (c *chaos) client() client.Client {
 	return out
 }
 
-// disturb kills or stops the server again and again, and starts it at once, until ctx ends; then it runs.
+// disturb repeatedly kills or stops the server and starts it again, until ctx ends. Then the server runs.
 func (c *chaos) disturb(ctx context.Context) (restarts int) {
 	for {
 		select {
@@ -137,8 +137,8 @@ func (c *chaos) disturb(ctx context.Context) (restarts int) {
 	}
 }
 
-// manage runs a manager until ctx ends, and a new one whenever it ends by itself, as it does when it loses its lease. One
-// in four times it is killed.
+// manage runs a manager until ctx ends, and starts a new one whenever it ends by itself, as it does when it loses its lease. It
+// kills one manager of four.
 func (c *chaos) manage(ctx context.Context, id int) {
 	for ctx.Err() == nil {
 		stderr := new(harness.Output)
@@ -172,27 +172,27 @@ func (c *chaos) manage(ctx context.Context, id int) {
 		c.mu.Lock()
 		c.logs = append(c.logs, strings.Split(strings.TrimSpace(stderr.String()), "\n")...)
 		c.mu.Unlock()
-		select { // one that ends at once is not started all the time
+		select { // do not restart a failing manager in a loop
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// outage is what clients log of a kube-apiserver that is killed, restarted or not ready yet, and of a lease that is lost
-// meanwhile, or that the other of two managers which both found none was the first to create.
+// outage matches errors that clients log if a kube-apiserver is killed, restarted or not ready yet, if a lease is lost meanwhile,
+// or if the other of two managers was the first to create it.
 var outage = regexp.MustCompile(`connection refused|connection reset|broken pipe|EOF|client connection lost|server closed|GOAWAY|` +
 	`INTERNAL_ERROR|Client\.Timeout|context deadline exceeded|context canceled|i/o timeout|TLS handshake timeout|` +
 	`leader election lost|error retrieving resource lock|[Ff]ailed to update lock|[Ff]ailed to renew lease|failed to release lock|` +
 	`Error initially creating lease lock.* already exists|the object has been modified|broadcaster is shut down|server is shutting down|ServiceUnavailable|service unavailable|Too Many Requests|` +
 	`an error on the server .* has prevented the request from succeeding`)
 
-// judgeLogs fails the test for each error of a manager that has another cause.
+// judgeLogs fails the test for each error of a manager with another cause.
 func (c *chaos) judgeLogs() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := map[string]bool{}
-	created := 0 // in vain: once at the start at most, for the lease is never deleted
+	created := 0 // failed creates of the lease: at most one at the start, because the lease is never deleted
 	for _, line := range c.logs {
 		if strings.Contains(line, "Error initially creating lease lock") && strings.Contains(line, "already exists") {
 			created++
@@ -208,7 +208,7 @@ func (c *chaos) judgeLogs() {
 	c.judgeServer(c.srv)
 }
 
-// judgeServer fails the test for answers of 500 that the server logged.
+// judgeServer fails the test if the server logged an answer of 500.
 func (c *chaos) judgeServer(s *harness.Server) {
 	for line := range strings.Lines(s.Stderr()) {
 		if strings.Contains(line, `"code":500`) || strings.Contains(line, "panic") {
@@ -217,19 +217,19 @@ func (c *chaos) judgeServer(s *harness.Server) {
 	}
 }
 
-// absent is the state of a shelf that does not exist; others are named by the slots it has.
+// absent is the state of a shelf that does not exist. The other states are the numbers of slots.
 const absent int32 = -1
 
-// user writes one shelf, and knows which states it may be in: the one that was acknowledged last, or any that was tried
-// since without an answer.
+// user writes one shelf, and has the set of its possible states: the last one that was acknowledged, and any that was tried since
+// without an answer.
 type user struct {
 	t      *testing.T
 	client client.Client
 	rand   *rand.Rand
 	name   string
 	may    []int32
-	last   int32 // the slots used last
-	done   int   // acknowledged writes
+	last   int32 // the last number of slots
+	done   int   // number of acknowledged writes
 }
 
 func (u *user) write(ctx context.Context) {
@@ -239,8 +239,7 @@ func (u *user) write(ctx context.Context) {
 	}
 }
 
-// look reads the shelf, and fails the test when it is in a state that it cannot be in. A shelf that is going has been
-// deleted.
+// look reads the shelf, and fails the test if it is in an impossible state. A shelf that is being deleted counts as deleted.
 func (u *user) look(ctx context.Context) (*Shelf, bool) {
 	s := new(Shelf)
 	err := u.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: u.name}, s)
@@ -291,7 +290,7 @@ func (u *user) step(ctx context.Context) {
 	case err == nil:
 		u.may, u.done = []int32{next}, u.done+1
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
-		// Somebody came between, or an earlier try was carried out; the next look tells.
+		// Another client wrote, or an earlier try was executed; the next look finds out.
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
 		u.t.Errorf("%s: %v", u.name, err)
 	}
@@ -305,7 +304,7 @@ func (u *user) fill(s *Shelf) {
 	}
 }
 
-// settled reports whether the shelf is in a state that it may be in, and folded.
+// settled reports whether the shelf is in a possible state, and folded.
 func (u *user) settled(ctx context.Context) bool {
 	s, ok := u.look(ctx)
 	if !ok || s == nil {
@@ -335,7 +334,7 @@ func (c *chaos) listsAreThoseOfShelves(ctx context.Context) bool {
 	return slices.Equal(want, got)
 }
 
-// wantEvents fails the test unless events were recorded, of which the recorder joins those that say the same.
+// wantEvents fails the test unless there are events; the recorder joins equal ones.
 func (c *chaos) wantEvents(ctx context.Context) {
 	var list corev1.EventList
 	if err := c.client().List(ctx, &list, client.InNamespace(namespace)); err != nil {

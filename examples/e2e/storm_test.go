@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kill -9 in the midst of writes: when hello is started again on the file, every write that was acknowledged is
-// there as it was acknowledged, and every object is whole. KEELSON_SOAK says for how long.
+// hello is killed with kill -9 during writes. When it is started again on the file, every acknowledged write is there, and every
+// object is whole. KEELSON_SOAK is the duration.
 func TestHelloKilledDuringWrites(t *testing.T) {
 	t.Parallel()
 	const file = "hello.db"
 	dir, soak := t.TempDir(), harness.Soak(t)
-	known := map[string]*Widget{} // as last acknowledged, or an attempt newer than that
+	known := map[string]*Widget{} // as last acknowledged, or as written by a later attempt
 	deadline := time.Now().Add(soak)
-	const fileFull = 20000 // objects; then a new file, lest a long run only lists
+	const fileFull = 20000 // maximum number of objects in a file, so that a long run does not mostly list
 	rounds, written := 0, 0
 	for ; rounds == 0 || time.Now().Before(deadline); rounds++ {
 		hello := harness.Start(t, harness.Options{Dir: dir, Data: file})
@@ -48,7 +48,7 @@ func TestHelloKilledDuringWrites(t *testing.T) {
 	}
 }
 
-// storm writes from several clients until hello is killed, and returns what was acknowledged.
+// storm writes from several clients until hello is killed, and returns the acknowledged objects.
 func storm(t *testing.T, hello *harness.Server, round int) map[string]*Widget {
 	t.Helper()
 	var (
@@ -56,7 +56,7 @@ func storm(t *testing.T, hello *harness.Server, round int) map[string]*Widget {
 		acknowledged = map[string]*Widget{} // guarded by mu
 		writers      sync.WaitGroup
 	)
-	ctx := withLog(t, harness.NewLog()) // that the connection breaks is an error to the client
+	ctx := withLog(t, harness.NewLog()) // the broken connection is an error for the client
 	client := typed(t, hello.Config())
 	for i := range 8 {
 		writers.Go(func() {
@@ -73,7 +73,7 @@ func storm(t *testing.T, hello *harness.Server, round int) map[string]*Widget {
 				if code := apierrors.ReasonForError(err); code != metav1.StatusReasonUnknown {
 					t.Errorf("hello answered %s with %v", name, err)
 				}
-				return // the connection is gone, as hello is
+				return // hello is gone
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func storm(t *testing.T, hello *harness.Server, round int) map[string]*Widget {
 	return acknowledged
 }
 
-// createAndUpdate makes a widget of size 1 and then makes it 2, telling of each acknowledged state.
+// createAndUpdate creates a widget with size 1 and updates it to 2. It calls tell for each acknowledged state.
 func createAndUpdate(ctx context.Context, client rest.Interface, name string, tell func(*Widget)) (*Widget, error) {
 	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
@@ -105,8 +105,8 @@ func createAndUpdate(ctx context.Context, client rest.Interface, name string, te
 	return updated, nil
 }
 
-// compare checks that hello has what was acknowledged. An object may also be one step further, when its last write
-// was done but the answer did not arrive.
+// compare checks that hello has the acknowledged objects. An object may also have the state of a last write whose answer was
+// lost.
 func compare(t *testing.T, hello *harness.Server, known map[string]*Widget) {
 	t.Helper()
 	list := new(WidgetList)

@@ -15,7 +15,7 @@ func TestVersionsLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	roundtrip.Test(t, scheme, roundtrip.Options{Fill: []any{
-		// What the rules of v1 allow: a name or a color with a slash in it could not be written in v1alpha1.
+		// The values follow the rules of v1: a name or a color with a slash could not be written in v1alpha1.
 		func(g *Garment, c randfill.Continue) {
 			g.Name, g.Kind = []string{"parka", "x-1"}[c.Intn(2)], []string{"coat", "hat"}[c.Intn(2)]
 			g.Color = []string{"", "red"}[c.Intn(2)]

@@ -69,8 +69,8 @@ type RowLimits struct {
 // definition waits until the name is free. A definition that is already established keeps its accepted names.
 //
 // A change of the spec or of the accepted names changes the API. It ends the watches of the definition's own objects, whose
-// clients then list again. No other watch ends, and requests in flight finish with the old state. Each change ends the caches and
-// watches of the API that it replaces once, also when several changes are served together.
+// clients then list again. No other watch ends, and requests in flight finish with the old state. Changes that are served
+// together end the caches and watches of the API that they replace only once.
 //
 // A DELETE marks a definition as Terminating. From then on none of its objects can be created, and the existing objects are
 // deleted. The definition is removed after the last object; finalizers of objects may delay that. Then its names are free, and
@@ -131,8 +131,8 @@ type RowLimits struct {
 //     condition then alternates, at growing intervals of up to ten minutes.
 //   - The costs of definitions and objects are bounded where kube-apiserver works for minutes or runs out of memory: see the
 //     sections on bounds of packages runtime/structural and runtime/cel/rules. An object whose defaults make it larger than the
-//     storage allows is answered with 413. Series of metrics that have the names of a definition stay when it is gone, as in
-//     kube-apiserver.
+//     storage allows is answered with 413. Series of request metrics that have the names of a definition stay when it is gone, as
+//     in kube-apiserver. Those of conversion webhooks are removed.
 //   - A column whose JSONPath does not parse is not refused. It and the columns after it are left out, as in kube-apiserver.
 //   - Selectors are evaluated on the stored objects. With a function in [Options].Conversions or a webhook, the selectableFields
 //     of versions other than the stored one cannot be selected by (400), and labels that a conversion changes are selected by as

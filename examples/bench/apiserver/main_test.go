@@ -31,7 +31,8 @@ func start(t *testing.T) *programtest.Process {
 	return programtest.Start(t, "-addr", "127.0.0.1:0", "-token", "secret", "-etcd", etcdtest.Start(t))
 }
 
-// TestAlike: this server and keelson's give the same answers to the same requests, but for what is new each time.
+// TestAlike checks that this server and keelson's give the same answers to the same requests, except for parts that are always
+// new.
 func TestAlike(t *testing.T) {
 	servers := []*programtest.Process{
 		start(t),
@@ -42,7 +43,7 @@ func TestAlike(t *testing.T) {
 	}
 	stored := string(widget.JSON("nowhere", 1))
 	first := collection + "/" + widget.Name(1)
-	ownWords := map[string]string{ // what is said in other words, and why
+	ownWords := map[string]string{ // texts that differ, with the reason
 		"create of another kind": "it names the scheme, which has the name of a line of code here",
 		"patch of another sort":  "the router refuses it here, and the handler there",
 		"unknown path":           "a Status here, and the text of Go's own server there, as kube-apiserver has both",
@@ -126,7 +127,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// comparable is a body without what is new each time: identities and times.
+// comparable returns a body without parts that are always new: uids and times.
 func comparable(body string) any {
 	var v any
 	if err := json.Unmarshal([]byte(body), &v); err != nil {
@@ -160,7 +161,7 @@ func indented(v any) string {
 	return string(text)
 }
 
-// TestAccess: as keelson's, and with API priority and fairness on.
+// TestAccess checks the same access as keelson's, with API priority and fairness enabled.
 func TestAccess(t *testing.T) {
 	p := start(t)
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version"} {
@@ -172,7 +173,7 @@ func TestAccess(t *testing.T) {
 		p.WithToken("guess").Get(path).Want(http.StatusUnauthorized)
 	}
 	p.Get("/metrics").Want(http.StatusOK, `apiserver_watch_cache_initializations_total{group="bench.example.com",resource="widgets"} 1`)
-	// Flow schemas are read a moment after the server is ready.
+	// Flow schemas are read some time after the server is ready.
 	const mine = `apiserver_flowcontrol_dispatched_requests_total{flow_schema="global-default",priority_level="global-default"}`
 	for range 600 {
 		if strings.Contains(p.Get("/metrics").Body, mine) {
@@ -183,14 +184,14 @@ func TestAccess(t *testing.T) {
 	t.Error("API priority and fairness does not take the user's requests for those of global-default")
 }
 
-// TestEnd: watches do not hold the end up.
+// TestEnd checks that watches do not delay the end.
 func TestEnd(t *testing.T) {
 	p := start(t)
 	p.Watch(base + "/widgets?watch=1")
 	p.Stop().Want(0)
 }
 
-// TestMisuse: without an etcd there is nothing to serve.
+// TestMisuse checks that the program fails without an etcd.
 func TestMisuse(t *testing.T) {
 	programtest.Run(t).Want(2, "apiserver: -etcd is missing")
 	programtest.Run(t, "-etcd", "http://127.0.0.1:1", "-cert", "x").Want(2, "apiserver: -cert and -key belong together")

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinitionsAreWhatTheReportSays: each has its own schema of about as many lines as is said, and every other one rules.
+// TestDefinitionsAreWhatTheReportSays checks that each definition has its own schema of about the stated length, and every second
+// one has rules.
 func TestDefinitionsAreWhatTheReportSays(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 4 {
@@ -46,7 +47,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestARunLeavesAReport: everything can be measured, and is in the report.
+// TestARunLeavesAReport checks that everything can be measured and is in the report.
 func TestARunLeavesAReport(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a server")

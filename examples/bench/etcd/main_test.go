@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, main)) }
 
-// TestServes: what was written is there after a kill and a new start on the same directory.
+// TestServes checks that written data exists after a kill and a new start on the same directory.
 func TestServes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	first := programtest.Start(t, "-data", dir)

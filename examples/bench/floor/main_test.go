@@ -46,7 +46,7 @@ func listed(t *testing.T, body string) *widget.WidgetList {
 	return list
 }
 
-// TestGet: each widget is what the servers would have.
+// TestGet checks that each widget is the same as on the other servers.
 func TestGet(t *testing.T) {
 	p := start(t)
 	for _, i := range []int{0, 1, 77, objects - 1} {
@@ -66,7 +66,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestList: whole, compressed, in pages and by label, they are the same widgets.
+// TestList checks that the whole list, the compressed one, the pages and the lists by label have the same widgets.
 func TestList(t *testing.T) {
 	p := start(t)
 	plain := p.Get(all).Want(http.StatusOK).Body
@@ -125,7 +125,7 @@ func TestList(t *testing.T) {
 	p.Get(all + "?labelSelector=other%3Dg").Want(http.StatusNotFound)
 }
 
-// TestWatch: every watch is shown every write, in order, and ends with the program.
+// TestWatch checks that every watch receives every write in order, and ends with the program.
 func TestWatch(t *testing.T) {
 	p := start(t)
 	var watches []*programtest.Watch
@@ -152,7 +152,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestFeed: a watch that was behind is told all that it has missed.
+// TestFeed checks that a watch that is behind receives everything that it has missed.
 func TestFeed(t *testing.T) {
 	f := newFeed()
 	f.tell(7)
@@ -172,7 +172,7 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestNobody: without a token nobody is let in.
+// TestNobody checks that without a token every request is refused.
 func TestNobody(t *testing.T) {
 	p := programtest.Start(t, "-addr", "127.0.0.1:0", "-objects", "1")
 	p.Get("/readyz").Want(http.StatusOK)

@@ -13,7 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/programtest"
 )
 
-// TestCertificate: clients are shown the certificate of -cert, or one that is signed by itself and good for this host.
+// TestCertificate checks that the certificate is that of -cert, or a self-signed one for this host.
 func TestCertificate(t *testing.T) {
 	t.Run("given", func(t *testing.T) {
 		dir := t.TempDir()
@@ -28,7 +28,7 @@ func TestCertificate(t *testing.T) {
 			}
 		}
 		p := start(t, "-cert", cert, "-key", key)
-		p.Get("/readyz").Want(http.StatusOK) // by a client that trusts that one alone
+		p.Get("/readyz").Want(http.StatusOK) // the client trusts only this certificate
 	})
 	t.Run("made", func(t *testing.T) {
 		p := start(t)

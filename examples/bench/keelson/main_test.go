@@ -18,7 +18,7 @@ import (
 
 const (
 	base    = "/apis/bench.example.com/v1"
-	widgets = base + "/namespaces/nowhere/widgets" // nobody has made that namespace
+	widgets = base + "/namespaces/nowhere/widgets" // the namespace does not exist
 	asJSON  = "application/json"
 )
 
@@ -34,7 +34,8 @@ func newWidget(name, labels string) string {
 	return fmt.Sprintf(`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":%q,"labels":{%s}},"spec":{"size":7,"replicas":2}}`, name, labels)
 }
 
-// TestServes: widgets are served with every verb, status and scale, from each storage, and are kept by those that keep.
+// TestServes checks that widgets are served with every verb, status and scale, from each storage, and that persistent storages
+// keep them.
 func TestServes(t *testing.T) {
 	for _, storage := range []struct {
 		name string
@@ -53,7 +54,7 @@ func TestServes(t *testing.T) {
 			if rest := p.Lines(); len(rest) > 0 {
 				t.Errorf("stdout has more than the ready line: %q", rest)
 			}
-			p.Kill() // what was answered is there even so
+			p.Kill() // acknowledged objects are kept even so
 			again := start(t, args...)
 			want := http.StatusNotFound
 			if storage.kept {
@@ -97,7 +98,7 @@ func serves(t *testing.T, p *programtest.Process) {
 	}
 }
 
-// TestEnd: watches are ended, and so is the program, with 0.
+// TestEnd checks that the program ends its watches and exits with 0.
 func TestEnd(t *testing.T) {
 	p := start(t, "-data", filepath.Join(t.TempDir(), "widgets.db"))
 	watch := p.Watch(base + "/widgets?watch=1")
@@ -107,7 +108,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestAccess: the token's user may do everything, and everybody else may see health and version.
+// TestAccess checks that the token's user may do everything, and others may read health and version.
 func TestAccess(t *testing.T) {
 	public := []string{"/healthz", "/livez", "/readyz", "/version"}
 	private := []string{"/metrics", "/apis", "/openapi/v3", base + "/widgets"}
@@ -138,7 +139,7 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// TestUser: it is bench, of the group bench, and no master, whom flow control would let pass.
+// TestUser checks that the user is bench of the group bench, and is subject to flow control, unlike a member of system:masters.
 func TestUser(t *testing.T) {
 	c := config{}
 	c.Token = "secret"
@@ -156,7 +157,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestChain: nothing of a server's chain is left out, or added.
+// TestChain checks that the filter chain is the default one.
 func TestChain(t *testing.T) {
 	c := config{}
 	o := c.options()
@@ -165,7 +166,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestIndex: a list by the label that is indexed is what it is without.
+// TestIndex checks that a list by the indexed label is the same as without an index.
 func TestIndex(t *testing.T) {
 	p := start(t, "-index", "group")
 	for i := range 10 {
@@ -187,7 +188,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestMisuse: what the command line may not say ends the program with 2, and what does not work with 1.
+// TestMisuse checks that an invalid command line ends the program with 2, and other errors with 1.
 func TestMisuse(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

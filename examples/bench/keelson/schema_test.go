@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestSchema: the kind is that of examples/hello, field by field, with its rules and comments.
+// TestSchema checks that the kind is that of examples/hello, field by field, with its rules and comments.
 func TestSchema(t *testing.T) {
 	for _, name := range []string{"WidgetSpec", "WidgetStatus"} {
 		want, got := fieldsOf(t, "../../hello/main.go", name), fieldsOf(t, "../internal/widget/widget.go", name)
@@ -21,7 +21,7 @@ func TestSchema(t *testing.T) {
 	start(t).Get("/openapi/v3"+base).Want(http.StatusOK, `"maximum":1000000`, `"maxLength":32`, "Color of the widget, such as")
 }
 
-// fieldsOf are the fields of a struct in a file, in text: name, type, tag and comment.
+// fieldsOf returns the fields of a struct in a file as text: name, type, tag and comment.
 func fieldsOf(t *testing.T, file, name string) (out []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)

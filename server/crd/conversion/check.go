@@ -46,7 +46,7 @@ type problem struct {
 	failure Failure
 	text    string // for clients
 	whole   bool   // the problem is that of the call, and may be caused by another object in it
-	nobody  bool   // nobody answered
+	nobody  bool   // the webhook did not answer
 	err     error  // if not nil, it is returned instead of the text
 	reason  error  // if not nil, it is logged instead of the text
 }

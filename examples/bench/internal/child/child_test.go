@@ -17,7 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/program"
 )
 
-// TestMain lets this binary be the children of its tests: its first argument says which.
+// TestMain makes this binary the child processes of its tests: its first argument selects one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && roles()[os.Args[1]] != nil {
 		os.Exit(roles()[os.Args[1]]())
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func roles() map[string]func() int {
 	return map[string]func() int{
-		"server": func() int { // as the programs of this module
+		"server": func() int { // like the programs of this module
 			flags := new(program.Options).Flags("server")
 			return program.Run(flags, nil, func(ctx context.Context, p *program.Process) error {
 				p.Ready("https://192.0.2.1:443")
@@ -70,7 +70,7 @@ func family(t *testing.T) *child.Family {
 	return f
 }
 
-// alive says whether there is a process; one that has ended and was waited for is none.
+// alive reports whether a process exists; one that has ended and was waited for does not.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func TestAChildLives(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAChildLives(t *testing.T) {
 	if c.URL != "https://192.0.2.1:443" || c.Ready <= 0 || !alive(c.PID) {
 		t.Errorf("URL %s, ready after %v, alive %v", c.URL, c.Ready, alive(c.PID))
 	}
-	for range 2 { // the answers are not mixed up
+	for range 2 { // the answers are in order
 		heap, err := c.Heap(t.Context())
 		if err != nil || heap.HeapLive == 0 || heap.Mallocs == 0 {
 			t.Errorf("heap %+v, %v", heap, err)
@@ -168,7 +168,7 @@ func TestAFamilyEndsItsChildren(t *testing.T) {
 		pids = append(pids, c.PID)
 	}
 	f.Close()
-	f.Close() // once more is nothing
+	f.Close() // a second Close does nothing
 	for _, pid := range pids {
 		if alive(pid) {
 			t.Errorf("process %d is alive", pid)

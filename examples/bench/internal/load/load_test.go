@@ -34,7 +34,7 @@ func TestDo(t *testing.T) {
 		case r.Header.Get("Authorization") != "Bearer secret":
 			http.Error(w, "who is it?", http.StatusUnauthorized)
 		case r.Header.Get("Accept-Encoding") == "gzip":
-			w.Header().Set("Content-Encoding", "gzip") // the client does not look inside
+			w.Header().Set("Content-Encoding", "gzip") // the client does not decode it
 			fmt.Fprint(w, "squeezed")
 		case r.Method == http.MethodPost:
 			w.WriteHeader(http.StatusCreated)
@@ -85,7 +85,7 @@ func TestLoopEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		limit load.Limit
-		want  int // at least; exactly if there is a Most
+		want  int // the minimum; exact if there is a Most
 	}{
 		{"at the most", load.Limit{For: time.Hour, Most: 7}, 7},
 		{"not before the least", load.Limit{Least: 20}, 20},

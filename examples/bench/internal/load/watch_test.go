@@ -18,11 +18,11 @@ type log struct {
 	mu      sync.Mutex
 	events  int             // guarded by mu
 	more    chan struct{}   // guarded by mu: closed with the next change
-	asked   map[int]int     // guarded by mu: how many streams were to begin after a revision
+	asked   map[int]int     // guarded by mu: number of streams by the revision that they begin after
 	clients map[string]bool // guarded by mu: addresses of connections
 
-	most   int // events of one stream, after which the server ends it; 0 is all
-	broken int // the event that is an ERROR instead
+	most   int // events of one stream, after which the server ends it; 0 means all
+	broken int // the number of the event that is an ERROR instead
 }
 
 func newLog() *log {
@@ -73,7 +73,7 @@ func (l *log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count returns how many streams were to begin after a revision, and how many connections there were.
+// count returns how many streams began after a revision, and the number of connections.
 func (l *log) count(revision int) (streams, connections int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func TestCrowd(t *testing.T) {
 		{"streams end after 50 events", 5, 0, 50, 5 * 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			const events = 200 // more than the window of one that does not read
+			const events = 200 // more than fit into the window of a stuck reader
 			l := newLog()
 			l.most = tt.most
 			target := serve(t, l.ServeHTTP)

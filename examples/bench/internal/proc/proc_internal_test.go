@@ -47,7 +47,7 @@ func TestThisProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := 0; ; n++ { // until the clock of the processor has ticked, which it does while this runs
+	for n := 0; ; n++ { // until the processor time of this process has increased by a tick
 		after, err := CPU(os.Getpid())
 		if err != nil {
 			t.Fatal(err)

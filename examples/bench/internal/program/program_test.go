@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, main)) }
 
-// main is a program: a server that says its token, or one that ends at once.
+// main is a program: a server that answers with its token, or one that ends at once.
 func main() {
 	var o program.Options
 	flags := o.Flags("sample")
@@ -30,7 +30,7 @@ func main() {
 			return fmt.Errorf("wrapped: %w", program.Usagef("%s is wrong", "this"))
 		case "error":
 			return errors.New("it does not work")
-		case "deaf": // to the end of the context
+		case "deaf": // until the context ends
 			p.Ready("https://127.0.0.1:1")
 			select {}
 		}
@@ -65,7 +65,7 @@ func TestExit(t *testing.T) {
 	programtest.Run(t, "-key", "x").Want(2, "sample: -cert and -key belong together")
 }
 
-// TestServe: a request that stays does not hold the end up, and every address that says so is one of this machine.
+// TestServe checks that a request in flight does not delay the end, and that every address in the URL is one of this machine.
 func TestServe(t *testing.T) {
 	p := programtest.Start(t, "-addr", "0.0.0.0:0", "-token", "secret")
 	if answer := p.Get("/").Want(http.StatusOK, "secret"); answer.Proto != "HTTP/2.0" {
@@ -75,12 +75,12 @@ func TestServe(t *testing.T) {
 	p.Stop().Want(0)
 }
 
-// TestSecondSignal: a program that does not end can be ended.
+// TestSecondSignal checks that a program that does not end can be ended by a second signal.
 func TestSecondSignal(t *testing.T) {
 	p := programtest.Begin(t, os.Args[0], "-fail", "deaf")
 	p.Line()
 	p.Signal(syscall.SIGTERM)
-	for range 600 { // the first may not have been handled yet, and then there is one signal
+	for range 600 { // the first one may still be pending, and then both are one signal
 		if p.Exited() {
 			p.Want(-1)
 			return
@@ -92,7 +92,7 @@ func TestSecondSignal(t *testing.T) {
 	t.Error("it does not end")
 }
 
-// TestSignals: a report for each SIGUSR1, and a profile between two SIGUSR2, in order.
+// TestSignals checks that there is a report for each SIGUSR1, and a profile between two SIGUSR2, in order.
 func TestSignals(t *testing.T) {
 	p := programtest.Start(t, "-addr", "127.0.0.1:0")
 	report := func() (r program.Report) {
@@ -125,7 +125,7 @@ func TestSignals(t *testing.T) {
 	if profile, err := os.ReadFile(p.Profile()); err != nil || len(profile) < 2 || profile[0] != 0x1f || profile[1] != 0x8b {
 		t.Errorf("the profile is no gzip: %d bytes, %v", len(profile), err)
 	}
-	p.Signal(syscall.SIGUSR2) // the one that is being made at the end is completed
+	p.Signal(syscall.SIGUSR2) // the profile in progress is completed at the end
 	report()
 	p.Stop().Want(0)
 	if info, err := os.Stat(p.Profile()); err != nil || info.Size() == 0 {

@@ -146,7 +146,7 @@ func TestFailures(t *testing.T) {
 	wantLines(t, write(t, nil, "floor: it fell\nand broke"), "## Not measured", "* floor: it fell", "  and broke")
 }
 
-// TestEachScenarioIsShown holds the tables and the scenarios together.
+// TestEachScenarioIsShown checks that the tables have all scenarios.
 func TestEachScenarioIsShown(t *testing.T) {
 	for _, name := range scenario.Full().Scenarios() {
 		var samples []figure

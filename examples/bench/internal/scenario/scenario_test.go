@@ -14,7 +14,8 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/figures"
 	"github.com/keelson-dev/keelson/examples/bench/internal/scenario"
 
-	// The programs are built from these by the test, which go test does not see: a change of one runs the tests again.
+	// The test builds the programs from these packages, which go test does not detect. With the imports, a change of one runs the
+	// tests again.
 	_ "github.com/keelson-dev/keelson/examples/bench/internal/program"
 	_ "github.com/keelson-dev/keelson/examples/bench/internal/widget"
 	_ "github.com/keelson-dev/keelson/server"
@@ -23,7 +24,7 @@ import (
 	_ "github.com/keelson-dev/keelson/storage/memory"
 )
 
-// tiny is a plan that measures nothing that one could rely on, and everything.
+// tiny returns a plan that measures everything as briefly as possible.
 func tiny(servers ...string) scenario.Plan {
 	p := scenario.Quick()
 	p.Servers, p.Objects = servers, []int{300}
@@ -33,10 +34,10 @@ func tiny(servers ...string) scenario.Plan {
 	return p
 }
 
-// TestEverythingIsMeasured runs all scenarios against one server, and looks whether there is a figure for each.
+// TestEverythingIsMeasured runs all scenarios with one server, and checks that there is a figure for each.
 func TestEverythingIsMeasured(t *testing.T) {
 	needsProc(t)
-	if _, err := os.ReadFile("../../keelson/main.go"); err != nil { // its source is an input of the test
+	if _, err := os.ReadFile("../../keelson/main.go"); err != nil { // makes its source an input of the test
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -51,7 +52,7 @@ func TestEverythingIsMeasured(t *testing.T) {
 	}
 	perServer := []string{scenario.Start, scenario.Binary, scenario.Idle}
 	for _, name := range plan.Scenarios() {
-		if name == scenario.FirstList || name == scenario.Storm { // after a restart, which memory does not survive
+		if name == scenario.FirstList || name == scenario.Storm { // these follow a restart, which objects in memory do not survive
 			continue
 		}
 		key := figures.Key{Scenario: name, Objects: 300, Server: figures.KeelsonMemory}
@@ -66,7 +67,7 @@ func TestEverythingIsMeasured(t *testing.T) {
 		case scenario.Idle, scenario.Filled:
 			key.Metric = figures.RSS
 		default:
-			key.Metric = figures.Throughput // the CPU of so little may be less than a tick
+			key.Metric = figures.Throughput // such a short CPU time may be less than a tick
 		}
 		if value, ok := results.Median(key); !ok || value <= 0 {
 			t.Errorf("%s of %s is %v, %v", key.Metric, name, value, ok)
@@ -77,7 +78,7 @@ func TestEverythingIsMeasured(t *testing.T) {
 	}
 }
 
-// TestInformersComeBack restarts a server under informers.
+// TestInformersComeBack restarts a server while informers use it.
 func TestInformersComeBack(t *testing.T) {
 	needsProc(t)
 	plan := tiny(figures.KeelsonBolt)
@@ -108,7 +109,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// needsProc skips a test where a server cannot be measured.
+// needsProc skips a test on systems where a server cannot be measured.
 func needsProc(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("the bench reads what a server uses from /proc: ", err)

@@ -1,5 +1,5 @@
-// Package widget is what the servers of the bench serve: the Go types of one kind, Widget of bench.example.com/v1, and
-// the objects that it is measured with, which are the same ones every time.
+// Package widget has the kind that the servers of the bench serve: the Go types of Widget of bench.example.com/v1, and the
+// widgets for the measurements, which are the same in each run.
 package widget
 
 import (

@@ -22,7 +22,7 @@ func decode(t *testing.T, text []byte) *widget.Widget {
 	return w
 }
 
-// TestJSON: widgets are the same every time, differ from each other, follow the rules, and can be told apart by labels.
+// TestJSON checks that widgets are the same every time, differ from each other, follow the rules, and can be selected by labels.
 func TestJSON(t *testing.T) {
 	const n = 10_000
 	size := regexp.MustCompile(`"size":[0-9]{6},`)
@@ -55,7 +55,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestStored: it is what JSON is, with what a server adds, about 1.7 KiB, and can be compressed to less than half.
+// TestStored checks that a stored widget is that of JSON with the server's fields, has about 1.7 KiB, and can be compressed to
+// less than half.
 func TestStored(t *testing.T) {
 	var all []byte
 	for i := range 1000 {
@@ -85,7 +86,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestDeepCopy: a copy shares nothing that can be changed.
+// TestDeepCopy checks that a copy shares nothing mutable.
 func TestDeepCopy(t *testing.T) {
 	w := decode(t, widget.Stored("ns-1", 1, 7))
 	list := &widget.WidgetList{Items: []widget.Widget{*w}}

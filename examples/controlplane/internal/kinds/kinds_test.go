@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// absent is what kube-apiserver serves and this does not, as the package comment says.
+// absent returns what kube-apiserver serves and this package does not, according to the package comment.
 func absent() map[string]bool {
 	all := map[string]bool{}
 	for gv, resources := range map[string]string{
@@ -48,7 +48,7 @@ func absent() map[string]bool {
 	return all
 }
 
-// Discovery is that of kube-apiserver, but for what is absent.
+// Discovery is the same as that of kube-apiserver, except for absent.
 func TestDiscovery(t *testing.T) {
 	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), kinds.Extension())
 	if diff := cmp.Diff(recorded(t), discovered(t, srv.Client(), srv.URL)); diff != "" {
@@ -56,7 +56,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// With roles and bindings it is the same for a user whom no role allows anything, who may read OpenAPI, too. Who is not
+// With roles and bindings, discovery is the same for a user without any role, who may also read OpenAPI. A client that is not
 // authenticated may read neither.
 func TestDiscoveryWithRoles(t *testing.T) {
 	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), rbac.New(rbac.Options{}), kinds.Extension())
@@ -83,7 +83,7 @@ func TestDiscoveryWithRoles(t *testing.T) {
 	}
 }
 
-// discovered asks for all resources, described as they are recorded.
+// discovered returns the descriptions of all resources in the form of the record.
 func discovered(t *testing.T, client *http.Client, url string) map[string]string {
 	t.Helper()
 	var groups metav1.APIGroupList
@@ -109,7 +109,7 @@ func discovered(t *testing.T, client *http.Client, url string) map[string]string
 	return got
 }
 
-// recorded reads what kube-apiserver serves.
+// recorded reads the record of kube-apiserver's resources.
 func recorded(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := os.Open("testdata/kube-apiserver-1.37.1-discovery.txt")
@@ -131,7 +131,7 @@ func recorded(t *testing.T) map[string]string {
 	return all
 }
 
-// described is a line of the record, without its first two fields.
+// described returns a line of the record, without its first two fields.
 func described(r metav1.APIResource) string {
 	scope := map[bool]string{true: "namespaced", false: "cluster"}[r.Namespaced]
 	if strings.Contains(r.Name, "/") {
@@ -161,7 +161,7 @@ func get(t *testing.T, client *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// ask is get for JSON that is to be there.
+// ask decodes the JSON at a path, which must exist.
 func ask(t *testing.T, client *http.Client, url string, into any) {
 	t.Helper()
 	code, body := get(t, client, url)
@@ -194,7 +194,7 @@ func TestConversions(t *testing.T) {
 	}})
 }
 
-// Keys are those that kube-apiserver uses, of which some are not the plural of the kind.
+// The storage keys are those of kube-apiserver; some do not have the plural of the kind.
 func TestStoragePaths(t *testing.T) {
 	backend := memory.New(memory.Options{})
 	srv := servertest.Start(t, server.Options{Storage: storage.Opened(backend)}, kinds.Extension())
@@ -234,7 +234,7 @@ func TestStoragePaths(t *testing.T) {
 	}
 }
 
-// A kind that is served already is left to what serves it.
+// A kind that is already served is left out.
 func TestServedKindsAreLeft(t *testing.T) {
 	own := servertest.Untyped("apps/v1", "Deployment")
 	srv := servertest.New(t, own, kinds.Extension())

@@ -225,7 +225,9 @@ func TestUntypedColumns(t *testing.T) {
 
 func TestUntypedRefused(t *testing.T) {
 	t.Parallel()
-	type typedGadget = runtime.Resource[struct{ A int }, struct{}]
+	type typedGadget = runtime.Resource[struct {
+		A int `json:"a"`
+	}, struct{}]
 	version := func(name string, resources ...server.Resource) server.Version {
 		return server.Version{Name: name, Resources: resources}
 	}

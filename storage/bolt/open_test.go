@@ -48,7 +48,7 @@ func TestASecondBackendInOneProcessIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	b := open(t, path, bolt.Options{})
 	_, err := bolt.At(path)(t.Context())
-	wantError(t, err, path, "has it open")
+	wantError(t, err, path, "is open already")
 	put(t, b, "k", "v")
 }
 

@@ -76,8 +76,8 @@ type Options struct {
 	Namespaced bool
 	// Storage implements some of the capabilities of package registry.
 	Storage any
-	// Admission reviews writes and connections if Storage is not a registry.Records. A registry.Records reviews them itself. nil
-	// accepts all.
+	// Admission reviews writes and connections if Storage is not a registry.Records, and the objects of writes are then validated by
+	// the struct tags of their Go types: see registry.Gate. A registry.Records does both itself. nil does neither.
 	Admission admission.Source
 	// Verbs are the verbs to serve, out of those that Storage is capable of. nil serves all of them. New returns an error for a
 	// verb that Storage is not capable of.

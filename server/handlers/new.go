@@ -178,9 +178,9 @@ func (e *endpoint) discover(storage any) {
 	e.connecter, _ = storage.(registry.Connecter)
 }
 
-// guard makes every method that can change something call admission first.
+// guard makes every method that can change something call admission first, and validate objects by their struct tags.
 func (e *endpoint) guard(by admission.Source) {
-	g := registry.Gate{Admission: by, Kind: e.Kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.Kind, SentResource: e.gvr}
+	g := registry.Gate{Admission: by, Scheme: e.scheme, Kind: e.Kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.Kind, SentResource: e.gvr}
 	if hub, ok := e.scheme.Hub(e.Kind.GroupKind()); ok {
 		g.Kind = hub
 	}

@@ -11,14 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gate calls admission for a resource that no Registry serves, or for a subresource. Each method wraps one capability, and
-// returns nil if the capability is nil. A Registry and its views call admission themselves and need no Gate.
+// Gate calls admission for a resource that no Registry serves, or for a subresource, and then validates new objects and new states by
+// the struct tags of their Go types. Each method wraps one capability, and returns nil if the capability is nil. A Registry and its
+// views do both themselves and need no Gate.
 //
 // An admission request differs from that of a Registry in two points. For a Delete, the object is not known, so Old is nil. A
 // DeleteCollection is one request without a name. For a connection, admission receives neither an object nor options, as in
 // kube-apiserver for resources whose connections have no options: a [Connecter] reads the query itself.
 type Gate struct {
 	Admission admission.Source // nil accepts all; the policy of a call is used instead, if it has one
+	// Scheme has the kinds by whose struct tags objects are validated (see package constraint of runtime); nil validates nothing. With
+	// a Scheme, an object with a generateName and no name gets a name, and a name must be fit for a path.
+	Scheme *runtime.Scheme
 	// Kind is the kind of the objects, in the version in which the capabilities receive them.
 	Kind schema.GroupVersionKind
 	// Resource is the resource of the objects, in the same version.
@@ -86,13 +90,19 @@ func (g Gate) request(call *Call, op admission.Operation, name string, opts runt
 	return req
 }
 
-// judge calls the mutators, which may change obj, and then the validators with copies. If the attempt is refused, its charges are
-// undone. req must not be nil.
+// judge calls the mutators, which may change obj, then validates a new object or a new state by the struct tags, and then calls the
+// validators with copies. If the attempt is refused, its charges are undone. req is nil if no plug-in handles the request.
 func (g Gate) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
+	if req == nil {
+		return g.enforce(call, obj, old)
+	}
 	chain, name := call.Policy.Plugins, req.Name
 	req.Show(obj, old, false)
 	err := chain.Mutate(call, req)
 	obj = req.Object()
+	if err == nil {
+		err = g.enforce(call, obj, old)
+	}
 	if err == nil && chain.Validates(req) {
 		req.Show(obj, old, true)
 		err = chain.Validate(call, req)
@@ -107,9 +117,6 @@ func (g Gate) judge(call *Call, req *admission.Request, obj, old runtime.Object)
 // admit makes the admission request and calls judge. It returns a nil request if no plug-in handles the request.
 func (g Gate) admit(call *Call, op admission.Operation, name string, obj, opts runtime.Object) (*admission.Request, error) {
 	req := g.request(call, op, name, opts)
-	if req == nil {
-		return nil, nil
-	}
 	return req, g.judge(call, req, obj, nil)
 }
 
@@ -136,6 +143,7 @@ func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.Create
 	ctx, done := context.WithCancel(call.Context) // plug-ins may count running requests by it
 	defer done()
 	call = call.WithContext(ctx)
+	c.gate.complete(obj)
 	name := ""
 	if m, ok := obj.(metav1.Object); ok {
 		name = m.GetName()
@@ -176,15 +184,15 @@ func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts 
 			op, options = admission.Update, opts
 		}
 		req, old := u.gate.request(call, op, name, options), runtime.Object(nil)
-		if req != nil && current != nil {
+		if current != nil && (req != nil || len(u.gate.rules()) > 0) {
 			old = current.DeepCopyObject() // update may change current
 		}
 		obj, err := update(inner, current)
 		if err != nil {
 			return nil, err
 		}
+		last.req, err = req, u.gate.judge(call, req, obj, old)
 		if req != nil {
-			last.req, err = req, u.gate.judge(call, req, obj, old)
 			obj = req.Object()
 		}
 		last.asked = err == nil // what the storage does with obj is not known here

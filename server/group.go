@@ -139,7 +139,8 @@ type KindOptions[P runtime.Object] struct {
 	// Storage, when set, serves the resource instead of a backend. It is any value that implements some of the capabilities in
 	// server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these. Strategy,
 	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then refused.
-	// Policy.Admission judges its writes and connections too, unless it is a registry, which has its own admission.
+	// Policy.Admission judges its writes and connections too, unless it is a registry, which has its own admission. Objects that
+	// clients write get the defaults of their struct tags, and are validated by them, as those of a backend are.
 	Storage any
 	// StoragePath is the path of the objects in the backend, below /registry. "" is <group>/<plural>, or <plural> in the core
 	// group.

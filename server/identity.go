@@ -3,8 +3,11 @@ package server
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +29,11 @@ func (s *Server) openCredentials() error {
 	s.creds, err = credentials.Open(credentials.Options{Dir: s.opts.Serving.Credentials, Host: host, Renewed: s.certificateRenewed})
 	if err != nil {
 		return err
+	}
+	if path := s.opts.Serving.Kubeconfig; path != "" {
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("server: Serving.Kubeconfig %q: there is no folder %s; make it, or name a file in another one", path, filepath.Dir(path))
+		}
 	}
 	p := s.policy
 	if p.own == nil {

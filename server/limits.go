@@ -169,7 +169,7 @@ func (l Limits) complete() (Limits, error) {
 		{"HeaderTimeout", int64(l.HeaderTimeout)}, {"MaxHeaderBytes", int64(l.MaxHeaderBytes)},
 	} {
 		if bound.value < 0 {
-			return l, fmt.Errorf("server: Limits.%s must not be negative", bound.name)
+			return l, fmt.Errorf("server: Limits.%s must not be negative; 0 is the default", bound.name)
 		}
 	}
 	most := of128KiB(10_000)

@@ -78,7 +78,7 @@ func TestNegativeLimits(t *testing.T) {
 		"RequestTimeout": {RequestTimeout: -1}, "MinWatchTimeout": {MinWatchTimeout: -1}, "CacheWindow": {CacheWindow: -1}, "CacheWait": {CacheWait: -1},
 		"WriteTimeout": {WriteTimeout: -1}, "IdleTimeout": {IdleTimeout: -1}, "HeaderTimeout": {HeaderTimeout: -1}, "MaxHeaderBytes": {MaxHeaderBytes: -1},
 	} {
-		if srv, err := New(Options{Limits: l}); err == nil || err.Error() != "server: Limits."+name+" must not be negative" {
+		if srv, err := New(Options{Limits: l}); err == nil || err.Error() != "server: Limits."+name+" must not be negative; 0 is the default" {
 			t.Errorf("%s: %v", name, err)
 			if err == nil {
 				_ = srv.Close()

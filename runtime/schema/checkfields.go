@@ -16,6 +16,9 @@ import (
 func CheckFields(t reflect.Type) error {
 	own := map[string]bool{"": true, t.PkgPath(): true}
 	for _, name := range []string{"Spec", "Status"} { // those of runtime.Resource
+		if t.Kind() != reflect.Struct {
+			break
+		}
 		if f, ok := t.FieldByName(name); ok {
 			own[jsonfield.Dereference(f.Type).PkgPath()] = true
 		}

@@ -73,7 +73,7 @@ func (s *Set) routes(added []*served) (map[schema.GroupVersionResource]http.Hand
 	// The hubs come first: they have the strategy and the storage that the other versions share, perhaps of another group.
 	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
 		if _, ok := routes[r.gvr]; ok {
-			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
+			return nil, fmt.Errorf("server: %s is served twice: list it once", r.gvr)
 		}
 		if inFlight[r.hub] == nil {
 			inFlight[r.hub] = new(transport.Count)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -44,7 +44,7 @@ func (g Gate) enforce(call *Call, obj, old runtime.Object) error {
 	name := ""
 	if m, ok := obj.(metav1.Object); ok {
 		if name = m.GetName(); name != "" && old == nil {
-			for _, why := range pathvalidation.IsValidPathSegmentName(name) {
+			for _, why := range content.IsPathSegmentName(name) {
 				problems = append(problems, field.Invalid(field.NewPath("metadata", "name"), name, why))
 			}
 		}

@@ -188,7 +188,7 @@ func TestUntypedInProcess(t *testing.T) {
 	if obj, err = gadgets.UpdateStatus(t.Context(), "default", obj); err != nil || obj.GetGeneration() != 2 || obj.Object["status"] == nil {
 		t.Errorf("status: %v, %v", obj, err)
 	}
-	if list, err := gadgets.List(t.Context(), "default", nil); err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], obj) {
+	if list, err := gadgets.List(t.Context(), "default", registry.ListOptions{}); err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], obj) {
 		t.Errorf("list: %v, %v", list, err)
 	}
 	for name, members := range map[string]map[string]any{

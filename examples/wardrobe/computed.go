@@ -38,7 +38,7 @@ func (o outfits) Get(call *registry.Call, season string, _ *metav1.GetOptions) (
 	if season != "summer" && season != "winter" {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "outfits"}, season)
 	}
-	shelves, err := o.shelves.List(call, call.Namespace, nil)
+	shelves, err := o.shelves.List(call, call.Namespace, registry.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (o outfits) Get(call *registry.Call, season string, _ *metav1.GetOptions) (
 
 // List implements registry.Lister.
 func (o outfits) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
-	shelves, err := o.shelves.List(call, call.Namespace, nil)
+	shelves, err := o.shelves.List(call, call.Namespace, registry.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

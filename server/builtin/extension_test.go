@@ -173,7 +173,7 @@ func TestInvalidOwnersAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 600 {
-			list, err := w.events.List(ctx, "default", nil)
+			list, err := w.events.List(ctx, "default", registry.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

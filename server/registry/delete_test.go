@@ -241,11 +241,11 @@ func TestDeleteCollection(t *testing.T) {
 		names = append(names, w.Name)
 	}
 	equal(t, "deleted", strings.Join(names, " "), "a b c held")
-	left, err := f.typed.List(f.ctx, "ns", nil)
+	left, err := f.typed.List(f.ctx, "ns", registry.ListOptions{})
 	must(t, err)
 	equal(t, "left", len(left), 2)
 	equal(t, "held", f.get("held").DeletionTimestamp != nil, true)
-	others, err := f.typed.List(f.ctx, "other", nil)
+	others, err := f.typed.List(f.ctx, "other", registry.ListOptions{})
 	must(t, err)
 	equal(t, "other namespace", len(others), 1)
 
@@ -254,7 +254,7 @@ func TestDeleteCollection(t *testing.T) {
 	must(t, err)
 	_, err = f.reg.DeleteRecords(all, nil, storage.ListOptions{})
 	must(t, err)
-	left, err = f.typed.List(f.ctx, "", nil)
+	left, err = f.typed.List(f.ctx, "", registry.ListOptions{})
 	must(t, err)
 	equal(t, "left in all namespaces", len(left), 1)
 }

@@ -58,7 +58,7 @@ func TestADryRunIsOneForAllThatIsDoneInIt(t *testing.T) {
 		})}}
 	})
 	names := func() string {
-		all, err := f.typed.List(t.Context(), "ns", nil)
+		all, err := f.typed.List(t.Context(), "ns", registry.ListOptions{})
 		must(t, err)
 		var out []string
 		for _, w := range all {

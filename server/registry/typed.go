@@ -10,7 +10,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Typed calls a registry in process, with objects of the registry's Go type. The rules, the strategy and admission are the same
@@ -51,24 +50,6 @@ func (t *Typed[T]) call(ctx context.Context, namespace string) *Call {
 // Get returns one object. It reads the latest state.
 func (t *Typed[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	return t.decode(t.registry.GetRecord(t.call(ctx, namespace), name, storage.Read{}))
-}
-
-// List returns the objects of a namespace, or of all namespaces if namespace is "", that the selector selects. A nil selector
-// selects all.
-func (t *Typed[T]) List(ctx context.Context, namespace string, selector labels.Selector) ([]T, error) {
-	page, err := t.registry.ListRecords(t.call(ctx, namespace), storage.ListOptions{Selection: storage.Selection{Labels: selector}})
-	if err != nil {
-		return nil, err
-	}
-	items := make([]T, 0, page.Count)
-	for rec := range page.Records {
-		obj, err := t.decode(rec, nil)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, obj)
-	}
-	return items, nil
 }
 
 // Create stores a new object and returns it as stored.
@@ -121,8 +102,23 @@ func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to Reco
 }
 
 // Change applies change to the current state of an object and stores the result. If another write comes between, Change starts
-// again, so change may be called several times. An error of change ends Change and is returned.
+// again, so change may be called several times. An error of change ends Change and is returned. Of a kind with a status, Change
+// keeps the status as it is: see ChangeStatus.
 func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change func(obj T) error) (T, error) {
+	return t.change(ctx, namespace, name, change, t.registry)
+}
+
+// ChangeStatus is Change for the status of an object. It changes nothing else. It returns an error if the kind has no status.
+func (t *Typed[T]) ChangeStatus(ctx context.Context, namespace, name string, change func(obj T) error) (T, error) {
+	view, err := t.registry.Status()
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return t.change(ctx, namespace, name, change, view)
+}
+
+func (t *Typed[T]) change(ctx context.Context, namespace, name string, change func(obj T) error, to RecordUpdater) (T, error) {
 	patch := func(_ *Call, current runtime.Object) (runtime.Object, error) {
 		obj, ok := current.(T)
 		if !ok { // the kind creates objects on update, and the object does not exist
@@ -133,7 +129,7 @@ func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change fu
 		}
 		return t.registry.settled(obj)
 	}
-	rec, _, err := t.registry.UpdateRecord(t.call(ctx, namespace), name, patch, nil)
+	rec, _, err := to.UpdateRecord(t.call(ctx, namespace), name, patch, nil)
 	return t.decode(rec, err)
 }
 

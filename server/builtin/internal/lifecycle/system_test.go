@@ -22,7 +22,7 @@ import (
 // systemNamespaces returns the uids of the system namespaces that are active.
 func (n *node) systemNamespaces() map[string]types.UID {
 	n.t.Helper()
-	list, err := n.namespaces.List(n.t.Context(), "", nil)
+	list, err := n.namespaces.List(n.t.Context(), "", registry.ListOptions{})
 	if err != nil {
 		n.t.Fatal(err)
 	}

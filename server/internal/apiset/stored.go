@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/keelson-dev/keelson/server/metrics"
@@ -30,6 +31,30 @@ func (s *Set) Registry(c *Change, resource schema.GroupResource) (*registry.Regi
 		return nil, fmt.Errorf("server: registry of %s: %w", resource, errNoRegistry)
 	}
 	return nil, fmt.Errorf("server: registry of %s: no such resource is served; want its group and plural, such as widgets.example.com", resource)
+}
+
+// RegistryOfType returns the registry of the served kind whose hub has the Go type t, which is no pointer.
+func (s *Set) RegistryOfType(t reflect.Type) (*registry.Registry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found *registry.Registry
+	for _, r := range s.served {
+		reg := registryOf(r)
+		if r.pending || r.GoType != t || reg == nil {
+			continue
+		}
+		if r.gvk != r.hub {
+			return nil, fmt.Errorf("server: %v is the Go type of %s; a registry has objects of the hub, %s", t, r.gvk, r.hub)
+		}
+		if found != nil && found != reg {
+			return nil, fmt.Errorf("server: several resources have the Go type %v; use Host.Registry with the group and plural of one", t)
+		}
+		found = reg
+	}
+	if found == nil {
+		return nil, fmt.Errorf("server: no stored resource with the Go type %v is served", t)
+	}
+	return found, nil
 }
 
 // registryOf returns the registry of a resource, also one that the program has given as its Storage. It returns nil if the

@@ -39,6 +39,9 @@ func (s *Server) openCredentials() error {
 	if p.own == nil {
 		p.own, p.anonymous = s.administrator(), true
 	}
+	if users := s.opts.Policy.Users; len(users) > 0 {
+		p.own = authn.Union(authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(users))), p.own)
+	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {
 		if s.authenticator = wrap(p); s.authenticator == nil {

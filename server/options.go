@@ -109,8 +109,12 @@ type Policy struct {
 	// accepts the administrator of Serving.Credentials, and takes a request without a credential as one of system:anonymous. Any
 	// other authenticator replaces both of these, and has to name the groups of its users itself. With
 	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
-	// users may read discovery, which kubectl needs. To add users beside the administrator use Host.Authenticate.
+	// users may read discovery, which kubectl needs. To add users beside the administrator use Users or Host.Authenticate.
 	Authenticator authn.Authenticator
+	// Users are further users, by their bearer tokens. They are authenticated beside Authenticator, or beside the administrator, and are
+	// members of system:authenticated. What they may do is for the authorizers to say: see Host.Authorize and package builtin/rbac.
+	// authn.ReadTokens reads them from a token file. A user without a name, or with an empty token, is an error. The map is copied.
+	Users map[string]authn.User
 	// WrapAuthenticator is called with the whole authenticator of the server, and returns the authenticator to use instead, which
 	// must not be nil. A nil WrapAuthenticator changes nothing. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users of
 	// a, and leaves the administrator. The order matters: whole takes a request in which it finds no credential as one of
@@ -153,6 +157,11 @@ func (o Options) complete() (Options, error) {
 	if o.Serving.Kubeconfig != "" && o.Serving.Credentials == "" && o.Policy.Authenticator != nil {
 		return o, errors.New("server: Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know: leave out Kubeconfig, " +
 			"add the authenticator by Host.Authenticate instead, or have it know the credentials of the folder Serving.Credentials")
+	}
+	for token, user := range o.Policy.Users {
+		if token == "" || user.Name == "" {
+			return o, fmt.Errorf("server: Policy.Users has a user without a token or without a name, in the groups %q; give it both", user.Groups)
+		}
 	}
 	for _, p := range o.Serving.Proxies {
 		if !p.IsValid() {

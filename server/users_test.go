@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server"
+)
+
+// Users of the options are known beside the administrator, or beside an authenticator of the program's own.
+func TestUsersOfOptions(t *testing.T) {
+	t.Parallel()
+	users, _, err := authn.ReadTokens(strings.NewReader("token-of-anna,anna,1,\"builders\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := authn.BearerToken(authn.StaticTokens(map[string]authn.User{"token-of-root": {Name: "root", Groups: []string{authn.MastersGroup}}}))
+	for name, policy := range map[string]server.Policy{
+		"administrator":     {Users: users},
+		"own authenticator": {Users: users, Authenticator: own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy.Authorizer = authz.Union(authz.Masters(), authz.ForGroup("builders", authz.AlwaysAllow()))
+			srv, err := server.New(server.Options{Groups: []server.Group{widgets()}, Policy: policy})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = srv.Close() }()
+			root := srv.Credentials().Token
+			if policy.Authenticator != nil {
+				root = "token-of-root"
+			}
+			for token, want := range map[string]int{"token-of-anna": 200, root: 200, "token-of-nobody": 401} {
+				r := httptest.NewRequest("GET", widgetsPath, nil)
+				r.Header.Set("Authorization", "Bearer "+token)
+				w := httptest.NewRecorder()
+				if srv.Handler().ServeHTTP(w, r); w.Code != want {
+					t.Errorf("%s: %d, want %d", token, w.Code, want)
+				}
+			}
+		})
+	}
+}

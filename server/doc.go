@@ -28,6 +28,7 @@
 //   - [Policy]: authentication, authorization and admission, and who may do what by default.
 //   - [Host]: how to change the policy, and add groups and paths, while the server serves.
 //   - [Limits]: the memory that a server takes, and how to set GOMEMLIMIT.
+//   - [Typed]: how the program itself reads, writes and watches objects.
 //   - Package github.com/keelson-dev/keelson/server/builtin: an extension with what controllers and Helm need, such as namespaces,
 //     config maps, secrets, leases, events and a garbage collector. Without it the server does not check that a namespace exists.
 //

@@ -18,6 +18,8 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
 )
 
 // Server is a running server with the data that a client needs to reach it. Its methods may be called concurrently.
@@ -60,9 +62,12 @@ func New(t testing.TB, parts ...server.Extension) *Server {
 
 // Start is New with options. By default the objects are stored in memory, and CloseDelay is a millisecond. If o.Policy has an
 // Authenticator, it is called first. A request that it does not authenticate may be that of the administrator or of a user added
-// by AddUser.
+// by AddUser. Without a Logger, errors are logged to t: panics with their stacks, and answers with a 5xx code.
 func Start(t testing.TB, o server.Options, parts ...server.Extension) *Server {
 	t.Helper()
+	if o.Observe.Logger == nil {
+		o.Observe.Logger = zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel))
+	}
 	s, err := run(t.Name(), o, parts)
 	if err != nil {
 		t.Fatalf("servertest: %v", err)

@@ -124,9 +124,8 @@ type Policy struct {
 	Audiences []string
 	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). nil allows everything to
 	// system:masters, lets everybody read /healthz, /livez, /readyz and /version, and lets authenticated users read discovery and
-	// OpenAPI (/api, /apis and /openapi). Any other authorizer replaces all of these: authz.Union(a, authz.Masters(),
-	// authz.AllowPaths("/healthz", "/livez", "/readyz")) still has an administrator and answers probes. To add rules to the
-	// default use Host.Authorize.
+	// OpenAPI (/api, /apis and /openapi). Any other authorizer replaces all of these: authz.Union(a, DefaultRules()) has them still.
+	// To add rules to the default one can also use Host.Authorize.
 	Authorizer authz.Authorizer
 	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
 	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.

@@ -166,10 +166,18 @@ func (m *members) begin(o Policy) error {
 	if o.Authorizer != nil {
 		return m.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
 	}
-	// The rules of the roles system:public-info-viewer and system:discovery of Kubernetes.
-	public := authz.Union(
+	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.may.Set(DefaultAuthorizer, publicRules()))
+}
+
+// DefaultRules returns the authorizer of a server without Policy.Authorizer, for programs that compose one with it, as in
+// authz.Union(own, server.DefaultRules()). It allows everything to system:masters, lets everybody read the health paths and /version,
+// and lets authenticated users read discovery and OpenAPI.
+func DefaultRules() authz.Authorizer { return authz.Union(authz.Masters(), publicRules()) }
+
+// publicRules has the rules of the roles system:public-info-viewer and system:discovery of Kubernetes.
+func publicRules() authz.Authorizer {
+	return authz.Union(
 		authz.AllowPaths("/healthz", "/livez", "/readyz", "/version", "/version/"),
 		authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
 	)
-	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.may.Set(DefaultAuthorizer, public))
 }

@@ -24,7 +24,7 @@ func TestUsersOfOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy.Authorizer = authz.Union(authz.Masters(), authz.ForGroup("builders", authz.AlwaysAllow()))
+			policy.Authorizer = authz.Union(authz.ForGroup("builders", authz.AlwaysAllow()), server.DefaultRules())
 			srv, err := server.New(server.Options{Groups: []server.Group{widgets()}, Policy: policy})
 			if err != nil {
 				t.Fatal(err)
@@ -33,6 +33,12 @@ func TestUsersOfOptions(t *testing.T) {
 			root := srv.Credentials().Token
 			if policy.Authenticator != nil {
 				root = "token-of-root"
+			}
+			r := httptest.NewRequest("GET", "/readyz", nil)
+			r.Header.Set("Authorization", "Bearer token-of-anna")
+			w := httptest.NewRecorder()
+			if srv.Handler().ServeHTTP(w, r); w.Code != 200 {
+				t.Errorf("/readyz: %d", w.Code)
 			}
 			for token, want := range map[string]int{"token-of-anna": 200, root: 200, "token-of-nobody": 401} {
 				r := httptest.NewRequest("GET", widgetsPath, nil)

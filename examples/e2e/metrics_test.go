@@ -64,7 +64,7 @@ func TestHelloLogs(t *testing.T) {
 	}
 	hello.Stop()
 	want := []string{
-		`\tinfo\tserving\t{"url": "https://127\.0\.0\.1:[0-9]+"}`,
+		`\tinfo\tserving\t{"url": "https://127\.0\.0\.1:[0-9]+", "connections": 10000, "watches": 10000, "requestBytes": 536870912}`,
 		`\terror\ta request failed\t{"error": "Timeout: request did not complete within the allotted timeout", "method": "GET", "uri": "/api\?timeout=1ns", "code": 504, "duration": [0-9.e-]+, "auditID": "[-0-9a-f]{36}", "userAgent": ".*"}`,
 		`\tinfo\tstopping`,
 		`\tinfo\tstopped`,

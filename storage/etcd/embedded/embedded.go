@@ -202,10 +202,8 @@ func (s *Server) run() {
 		}
 		s.err = fmt.Errorf("etcd cannot serve: %w", err)
 	case <-s.etcd.Server.StopNotify():
-		s.err = errors.New("etcd has stopped by itself")
-		if s.etcd.Server.Cluster().Member(s.etcd.Server.MemberID()) == nil {
-			s.err = errors.New("the member was removed from its cluster: its directory is of no more use")
-		}
+		// etcd stops by itself for this reason alone. The other members may tell it before it has the removal in its own log.
+		s.err = errors.New("the member was removed from its cluster: its directory is of no more use")
 	}
 	s.left = s.stop()
 }

@@ -104,7 +104,7 @@ func (c *call) checkNumbers(text []byte) error {
 			digits = 0
 		} else if digits++; digits > longest {
 			_, err := patch.Configuration(text)
-			return patchError(err)
+			return registry.PatchStatus(err)
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	}
 	obj, err := a.fields.ApplyShown(current, apiruntime.DeepCopyJSON(a.config), a.manager, a.force, a.showing(ctx))
 	if err != nil {
-		return nil, patchError(err)
+		return nil, registry.PatchStatus(err)
 	}
 	if a.strict != nil {
 		return nil, a.strict

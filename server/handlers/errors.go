@@ -5,9 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/keelson-dev/keelson/runtime/patch"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -56,18 +53,3 @@ func inStream(err error) bool {
 }
 
 func isTooLarge(err error) bool { return err != nil && apierrors.IsRequestEntityTooLargeError(err) }
-
-// patchError returns the API error for a patch that cannot be applied.
-func patchError(err error) error {
-	var bad *patch.Error
-	if !errors.As(err, &bad) {
-		return err
-	}
-	switch bad.Code {
-	case http.StatusRequestEntityTooLarge:
-		return apierrors.NewRequestEntityTooLargeError(bad.Message)
-	case http.StatusUnprocessableEntity:
-		return apierrors.NewGenericServerResponse(bad.Code, "", schema.GroupResource{}, "", bad.Message, 0, false)
-	}
-	return apierrors.NewBadRequest(bad.Message)
-}

@@ -77,7 +77,7 @@ func (p *patcher) check() error {
 		return apierrors.NewBadRequest("invalid JSON patch")
 	}
 	if err := p.patchBounds.Check(p.text); err != nil {
-		return patchError(err)
+		return registry.PatchStatus(err)
 	}
 	if err := codec.CheckObject(p.text, p.limits()); err != nil {
 		return p.beyondLimit(err)
@@ -137,7 +137,7 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 		text, err = p.patchBounds.MergePatch(ctx, was, p.text)
 	}
 	if err != nil {
-		return nil, patchError(err)
+		return nil, registry.PatchStatus(err)
 	}
 	obj, err := p.decodePatched(text, was)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,6 +48,9 @@ type Options struct {
 	// Scale is the Scale of the registry's ScaleView, if there is one. If the kind has no Go type, each write checks the values
 	// at the paths of Scale. nil checks nothing.
 	Scale *Scale
+	// Models are the models of the kinds in Scheme, for the managers of fields: see Typed.As. nil: they are made from the Go types
+	// only.
+	Models *patch.Models
 	// Now is the clock for creation and deletion timestamps; nil is time.Now.
 	Now func() time.Time
 }
@@ -95,6 +99,7 @@ type Registry struct {
 	now        func() time.Time
 	shape      shape
 	noStatus   bool
+	models     *patch.Models       // may be nil
 	version    schema.GroupVersion // the version of the objects, for kinds whose versions have different rules; empty is the hub
 	replicas   *replicaPaths       // shared by all registries of the same objects
 	scale      untypedScale
@@ -149,6 +154,7 @@ func newRegistry(o Options) (*Registry, error) {
 		now:        o.Now,
 		shape:      shapeOf(kind.Type, !o.NoStatus),
 		noStatus:   o.NoStatus,
+		models:     o.Models,
 		replicas:   &replicaPaths{},
 	}
 	var err error

@@ -16,14 +16,15 @@ import (
 // as over HTTP. Make one with [For]. All methods may be called concurrently. Errors are those of the Registry.
 //
 // The namespace of every method is "" for a cluster-scoped kind. Objects that are passed in are copied. The caller may change
-// objects that are returned. The methods do not track managers of fields: metadata.managedFields stays as it is, unless the
-// caller changes it.
+// objects that are returned. The methods record no managers of fields, and metadata.managedFields stays as it is,
+// unless the caller changes it or the Typed is one of a field manager: see [Typed.As].
 //
 // Objects of a kind without a Go type are *unstructured.Unstructured. An object without kind and apiVersion is accepted as one of
 // this kind. The objects may contain any values that can be written as JSON, such as int.
 type Typed[T runtime.Object] struct {
 	registry *Registry
 	user     *authn.User
+	owner    *owner // nil: the writes own no fields
 }
 
 // For returns a Typed for calls of a user. Admission and strategies see that user, but the user's permissions are not checked.
@@ -39,7 +40,7 @@ func For[T runtime.Object](r *Registry, user *authn.User) (*Typed[T], error) {
 	if want, got := reflect.PointerTo(r.kind.Type), reflect.TypeFor[T](); want != got {
 		return nil, fmt.Errorf("registry of %s: objects are %v, not %v", r.kind.GVK, want, got)
 	}
-	return &Typed[T]{r, user}, nil
+	return &Typed[T]{registry: r, user: user}, nil
 }
 
 // call returns the call of a method.
@@ -56,6 +57,10 @@ func (t *Typed[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, error) {
 	own, err := t.registry.copied(obj)
 	if err != nil {
+		var none T
+		return none, err
+	}
+	if err := t.track(t.registry, nil, own); err != nil {
 		var none T
 		return none, err
 	}
@@ -90,12 +95,12 @@ func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to Reco
 		var none T
 		return none, err
 	}
-	put := func(*Call, runtime.Object) (runtime.Object, error) {
+	put := func(_ *Call, current runtime.Object) (runtime.Object, error) {
 		out := own.DeepCopyObject()
 		if m, err := t.registry.accept(out); ownersStay && err == nil {
 			m.SetManagedFields(nil)
 		}
-		return out, nil
+		return out, t.track(to, current, out)
 	}
 	rec, _, err := to.UpdateRecord(t.call(ctx, namespace), m.GetName(), put, nil)
 	return t.decode(rec, err)
@@ -124,10 +129,18 @@ func (t *Typed[T]) change(ctx context.Context, namespace, name string, change fu
 		if !ok { // the kind creates objects on update, and the object does not exist
 			obj = t.registry.kind.New().(T)
 		}
+		live := current
+		if t.owner != nil && live != nil {
+			live = live.DeepCopyObject() // change works on current
+		}
 		if err := change(obj); err != nil {
 			return obj, err
 		}
-		return t.registry.settled(obj)
+		out, err := t.registry.settled(obj)
+		if err != nil {
+			return nil, err
+		}
+		return out, t.track(to, live, out)
 	}
 	rec, _, err := to.UpdateRecord(t.call(ctx, namespace), name, patch, nil)
 	return t.decode(rec, err)

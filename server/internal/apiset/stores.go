@@ -115,6 +115,7 @@ func (s Stores) newRegistry(r *served) (*registry.Registry, error) {
 		Policy:     s.Policy,
 		NoStatus:   r.NoStatus,
 		Scale:      r.Scale,
+		Models:     r.models,
 
 		GarbageCollection: s.CollectsGarbage,
 		Now:               s.Now,

@@ -1,0 +1,168 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
+	"github.com/keelson-dev/keelson/runtime/patch"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// owner is a manager of fields.
+type owner struct {
+	manager      string
+	main, status *patch.FieldManager // status is nil if the kind has no status
+}
+
+// As returns a Typed whose writes are those of a field manager: metadata.managedFields of the objects records the fields that each
+// write changes, as it does for requests, and another manager who applies such a field meets a conflict. See
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/. If the fields of an object cannot be recorded, because the object
+// is too large for that, its managedFields stay as they were. As in kube-apiserver, an object that has no managers, such as one that
+// was created by a Typed without a manager, gets none before it is applied for the first time.
+func (t *Typed[T]) As(manager string) (*Typed[T], error) {
+	if manager == "" {
+		return nil, errors.New("registry: As: the manager has no name; name it after the program or its controller")
+	}
+	o := patch.FieldManagerOptions{Scheme: t.registry.scheme, Models: t.registry.models, Kind: t.registry.kind.GVK, Reset: t.registry.ResetFields}
+	own := &owner{manager: manager}
+	var err error
+	if own.main, err = patch.NewFieldManager(o); err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", t.registry.kind.GVK, err)
+	}
+	if view, err := t.registry.Status(); err == nil {
+		o.Subresource, o.Reset = "status", view.ResetFields
+		if own.status, err = patch.NewFieldManager(o); err != nil {
+			return nil, fmt.Errorf("registry of %s: %w", t.registry.kind.GVK, err)
+		}
+	}
+	return &Typed[T]{registry: t.registry, user: t.user, owner: own}, nil
+}
+
+// track records the change from live, which may be nil, to obj. to is what is written.
+func (t *Typed[T]) track(to RecordUpdater, live, obj runtime.Object) error {
+	if t.owner == nil {
+		return nil
+	}
+	fields := t.owner.main
+	if _, ok := to.(*StatusView); ok {
+		fields = t.owner.status
+	}
+	err := fields.Update(live, obj, t.owner.manager)
+	var tooMany *patch.EntriesError
+	if errors.As(err, &tooMany) {
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return err
+		}
+		return excerpt.Invalid(t.registry.kind.GVK.GroupKind(), m.GetName(), field.ErrorList{tooMany.Err})
+	}
+	return nil // the entries are as they were
+}
+
+// Apply is a server-side apply: it makes the fields of config, an object in JSON or YAML with apiVersion, kind and metadata.name, those
+// of the manager of [Typed.As], and removes the fields that the manager had applied before and config has no more. It creates the
+// object if there is none. A field that another manager has with another value is a conflict, unless force takes it. Apply returns an
+// error for a Typed without a manager.
+func (t *Typed[T]) Apply(ctx context.Context, namespace string, config []byte, force bool) (T, error) {
+	var none T
+	if t.owner == nil {
+		return none, errors.New("registry: Apply: the Typed has no field manager; make one with As")
+	}
+	text, problems, err := codec.ToJSONWithin(codec.YAML(), config, codec.Strict, codec.BodyLimits{})
+	if err == nil && len(problems) > 0 {
+		err = codec.StrictError(problems)
+	}
+	if err != nil {
+		return none, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	if _, err := patch.Configuration(text); err != nil {
+		return none, PatchStatus(err)
+	}
+	metadata := &metav1.PartialObjectMetadata{}
+	if _, err := codec.Unmarshal(text, metadata, codec.Ignore); err != nil || metadata.Name == "" {
+		return none, apierrors.NewBadRequest("a configuration needs metadata.name")
+	}
+	call := t.call(ctx, namespace)
+	call.CreateOnUpdate = true
+	apply := func(_ *Call, current runtime.Object) (runtime.Object, error) {
+		fields, err := patch.Configuration(text)
+		if err != nil {
+			return nil, PatchStatus(err)
+		}
+		obj, err := t.owner.main.Apply(current, fields, t.owner.manager, force)
+		return obj, PatchStatus(err)
+	}
+	rec, _, err := t.registry.UpdateRecord(call, metadata.Name, apply, nil)
+	return t.decode(rec, err)
+}
+
+// Patch applies a JSON patch, a JSON merge patch or, to a kind with a Go type, a strategic merge patch to the current state of an
+// object, and stores the result. If another write comes between, Patch starts again. Of a kind with a status, Patch keeps the status as
+// it is. A field that the kind does not have is an error. For types.ApplyYAMLPatchType use [Typed.Apply].
+func (t *Typed[T]) Patch(ctx context.Context, namespace, name string, kind types.PatchType, data []byte) (T, error) {
+	of := t.registry.kind
+	patched := func(_ *Call, current runtime.Object) (runtime.Object, error) {
+		if current == nil {
+			return nil, apierrors.NewNotFound(t.registry.resource, name)
+		}
+		named := ofKind(current, of.GVK)
+		was, err := codec.Encode(named)
+		if err != nil {
+			return nil, err
+		}
+		var text []byte
+		switch kind {
+		case types.JSONPatchType:
+			text, err = patch.Bounds{}.JSONPatch(ctx, was, data)
+		case types.MergePatchType:
+			text, err = patch.Bounds{}.MergePatch(ctx, was, data)
+		case types.StrategicMergePatchType:
+			if of.Untyped() {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("a strategic merge patch needs a Go type, and %s has none", of.GVK.Kind))
+			}
+			text, err = patch.Bounds{}.StrategicMergePatch(ctx, was, data, of.Type)
+		default:
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("there is no patch type %q; want one of JSONPatchType, MergePatchType and StrategicMergePatchType", kind))
+		}
+		if err != nil {
+			return nil, PatchStatus(err)
+		}
+		d, err := codec.Decode(t.registry.scheme, codec.JSON(), text, of.GVK, codec.Strict)
+		if err == nil && len(d.Problems) > 0 {
+			err = codec.StrictError(d.Problems)
+		}
+		if err != nil || reflect.TypeOf(d.Object) != reflect.TypeFor[T]() {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the patched object is no %s: %v", of.GVK.Kind, err))
+		}
+		return d.Object, t.track(t.registry, current, d.Object)
+	}
+	rec, _, err := t.registry.UpdateRecord(t.call(ctx, namespace), name, patched, nil)
+	return t.decode(rec, err)
+}
+
+// PatchStatus returns the StatusError for a patch or a configuration that cannot be applied, which is an [*patch.Error]. It returns
+// other errors unchanged.
+func PatchStatus(err error) error {
+	var bad *patch.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	switch bad.Code {
+	case http.StatusRequestEntityTooLarge:
+		return apierrors.NewRequestEntityTooLargeError(bad.Message)
+	case http.StatusUnprocessableEntity:
+		return apierrors.NewGenericServerResponse(bad.Code, "", schema.GroupResource{}, "", bad.Message, 0, false)
+	}
+	return apierrors.NewBadRequest(bad.Message)
+}

@@ -56,10 +56,10 @@ func TestWrapAuthenticatorAddsUsers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			byToken, byCertificate, anna, stranger, nobody := admin, admin, admin, admin, admin
+			byToken, byCertificate, anna, wrongToken, nobody := admin, admin, admin, admin, admin
 			byToken.Cert, byToken.Key = nil, nil
 			byCertificate.Token = ""
-			for cfg, token := range map[*client.Config]string{&anna: "token-of-anna", &stranger: "wrong", &nobody: ""} {
+			for cfg, token := range map[*client.Config]string{&anna: "token-of-anna", &wrongToken: "wrong", &nobody: ""} {
 				cfg.Cert, cfg.Key, cfg.Token = nil, nil, token
 			}
 			if byToken.Token == "" || byCertificate.Cert == nil {
@@ -73,14 +73,14 @@ func TestWrapAuthenticatorAddsUsers(t *testing.T) {
 			for want, cfg := range map[string]client.Config{
 				`403 widgets.example.com is forbidden: User "anna" cannot list resource`:             anna,
 				`403 widgets.example.com is forbidden: User "system:anonymous" cannot list resource`: nobody,
-				`401 Unauthorized`: stranger,
+				`401 Unauthorized`: wrongToken,
 			} {
 				var status apierrors.APIStatus
 				if err := listWidgets(t, cfg); !errors.As(err, &status) || !strings.HasPrefix(fmt.Sprint(status.Status().Code, " ", status.Status().Message), want) {
 					t.Errorf("%v; want %s", err, want)
 				}
 			}
-			if code, body := told(t, srv.client(t), "GET", srv.url+widgetsPath, "", "X-Badge", "bert"); code != http.StatusForbidden || !strings.Contains(body, `User \"`+tc.badge+`\"`) {
+			if code, body := tryCall(t, srv.client(t), "GET", srv.url+widgetsPath, "", "X-Badge", "bert"); code != http.StatusForbidden || !strings.Contains(body, `User \"`+tc.badge+`\"`) {
 				t.Errorf("the badge of bert: %d %s; want 403 for %s", code, body, tc.badge)
 			}
 			// Discovery is for members of system:authenticated.
@@ -177,7 +177,7 @@ func TestTheLogHasTheCauseOfA401(t *testing.T) {
 			t.Errorf("the lines of the next second are %+v; the first should tell of 15 that are missing", got)
 		}
 		// A request without a credential is refused by the authorizer, and is not logged here.
-		if code, body := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, ""); code != http.StatusForbidden || len(lines()) != 0 {
+		if code, body := tryCall(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, ""); code != http.StatusForbidden || len(lines()) != 0 {
 			t.Errorf("somebody without a credential: %d %s, or a line about it", code, body)
 		}
 	})

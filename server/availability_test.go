@@ -94,7 +94,7 @@ func TestAnUnavailableStorageIsServiceUnavailable(t *testing.T) {
 		if a.code != 503 || s.Reason != "ServiceUnavailable" || !strings.Contains(s.Message, errCut.Error()) || a.header.Get("Retry-After") != "" {
 			t.Errorf("%s %s: %d, Retry-After %q, %s", c.method, c.path, a.code, a.header.Get("Retry-After"), a.body)
 		}
-		if said := strings.Contains(s.Message, "may have been made"); said != c.change {
+		if mentioned := strings.Contains(s.Message, "may have been made"); mentioned != c.change {
 			t.Errorf("%s: %q", c.method, s.Message)
 		}
 	}

@@ -467,10 +467,10 @@ func TestAFailedConversionEndsItsWatches(t *testing.T) {
 func TestBookmarksBeforeTheWindowPasses(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	quiet := strings.Replace(widgetList, "default", "quiet", 1)
-	first := w.make(t, quiet, `{"metadata":{"name":"a"}}`)
-	with := w.watch(t, quiet+"?watch=1&allowWatchBookmarks=1&resourceVersion="+first.ResourceVersion)
-	without := w.watch(t, quiet+"?watch=1&resourceVersion="+first.ResourceVersion)
+	idleList := strings.Replace(widgetList, "default", "quiet", 1)
+	first := w.make(t, idleList, `{"metadata":{"name":"a"}}`)
+	with := w.watch(t, idleList+"?watch=1&allowWatchBookmarks=1&resourceVersion="+first.ResourceVersion)
+	without := w.watch(t, idleList+"?watch=1&resourceVersion="+first.ResourceVersion)
 	w.make(t, widgetList, `{"metadata":{"name":"b"}}`)
 	for i := range 10 { // the log of a small kind may have 8 MiB
 		body := fmt.Sprintf(`{"spec":{"size":%d,"data":%q}}`, i+1, strings.Repeat("x", 1<<20))
@@ -479,7 +479,7 @@ func TestBookmarksBeforeTheWindowPasses(t *testing.T) {
 	if e := with.next(); e.Type != "BOOKMARK" || e.meta(t).ResourceVersion == first.ResourceVersion {
 		t.Errorf("%s", e.text)
 	}
-	w.make(t, quiet, `{"metadata":{"name":"c"}}`)
+	w.make(t, idleList, `{"metadata":{"name":"c"}}`)
 	without.want("ADDED c")
 }
 

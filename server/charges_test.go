@@ -62,7 +62,7 @@ func counted(t *testing.T) (*servertest.Server, *quotaTally) {
 
 func stored(t *testing.T, srv *servertest.Server) int64 {
 	t.Helper()
-	code, body := told(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
+	code, body := tryCall(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
 	if code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
@@ -95,7 +95,7 @@ func TestChargesOfFailedChanges(t *testing.T) {
 		{"not there", "DELETE", "/b", "", 404, 0, 0},
 		{"deleted", "DELETE", "/a", "", 200, -1, 0},
 	} {
-		code, body := told(t, srv.Client(), step.method, srv.URL+widgetsPath+step.path, step.body, "Content-Type", "application/json")
+		code, body := tryCall(t, srv.Client(), step.method, srv.URL+widgetsPath+step.path, step.body, "Content-Type", "application/json")
 		objects, updates = objects+step.objects, updates+step.updates
 		if code != step.code || q.objects.Load() != objects || q.updates.Load() != updates {
 			t.Errorf("%s: %d %s\ncounted %d objects and %d updates, want %d and %d", step.what, code, body, q.objects.Load(), q.updates.Load(), objects, updates)
@@ -108,23 +108,23 @@ func TestChargesOfFailedChanges(t *testing.T) {
 func TestChargesOfChangesThatAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	srv, q := counted(t)
-	told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
+	tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 	remove := srv.Inject(servertest.Fault{Match: servertest.Match{Resources: []string{"widgets"}}, Conflicts: 3})
-	code, body := told(t, srv.Client(), "PATCH", srv.URL+widgetsPath+"/a", `{"spec":{"size":3}}`, "Content-Type", mergePatchType)
+	code, body := tryCall(t, srv.Client(), "PATCH", srv.URL+widgetsPath+"/a", `{"spec":{"size":3}}`, "Content-Type", mergePatchType)
 	if code != 200 || q.updates.Load() != 1 {
 		t.Errorf("PATCH: %d %s, %d updates counted", code, body, q.updates.Load())
 	}
-	code, body = told(t, srv.Client(), "DELETE", srv.URL+widgetsPath+"/a", "")
+	code, body = tryCall(t, srv.Client(), "DELETE", srv.URL+widgetsPath+"/a", "")
 	if code != 200 || q.objects.Load() != 0 {
 		t.Errorf("DELETE: %d %s, %d objects counted", code, body, q.objects.Load())
 	}
 	// In a create the other client makes the object after admission: the create fails.
-	code, body = told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"b"}}`)
+	code, body = tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"b"}}`)
 	if code != 409 || q.objects.Load() != 0 {
 		t.Errorf("POST: %d %s, %d objects counted", code, body, q.objects.Load())
 	}
 	// With a generateName three names are taken, and the fourth is not.
-	code, body = told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"c-"}}`)
+	code, body = tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"c-"}}`)
 	if code != 201 || q.objects.Load() != 1 {
 		t.Errorf("POST of a generateName: %d %s, %d objects counted", code, body, q.objects.Load())
 	}
@@ -136,7 +136,7 @@ func TestChargesOfChangesThatMayBeMade(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		srv, q := counted(t)
-		told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
+		tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 		srv.Inject(servertest.Fault{Match: servertest.Match{Resources: []string{"widgets"}}, StorageError: storage.ErrUnavailable, Lost: lost})
 		for _, step := range []struct {
 			method, path, body string
@@ -146,7 +146,7 @@ func TestChargesOfChangesThatMayBeMade(t *testing.T) {
 			{"PUT", "/a", `{"metadata":{"name":"a"},"spec":{"size":1}}`, 2, 1},
 			{"DELETE", "/a", "", 1, 1},
 		} {
-			code, body := told(t, srv.Client(), step.method, srv.URL+widgetsPath+step.path, step.body)
+			code, body := tryCall(t, srv.Client(), step.method, srv.URL+widgetsPath+step.path, step.body)
 			if code < 500 || q.objects.Load() != step.objects || q.updates.Load() != step.updates {
 				t.Errorf("lost %t, %s: %d %s\ncounted %d objects and %d updates, want %d and %d", lost, step.method, code, body, q.objects.Load(), q.updates.Load(), step.objects, step.updates)
 			}
@@ -174,17 +174,17 @@ func TestChargesAreTheObjectsThereAre(t *testing.T) {
 				spec := fmt.Sprintf(`"spec":{"size":%d,"color":%q}`, random.IntN(1000), color)
 				switch random.IntN(5) {
 				case 0:
-					told(t, srv.Client(), "POST", srv.URL+widgetsPath, fmt.Sprintf(`{"metadata":{"name":%q},%s}`, name, spec))
+					tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, fmt.Sprintf(`{"metadata":{"name":%q},%s}`, name, spec))
 				case 1:
-					told(t, srv.Client(), "POST", srv.URL+widgetsPath, fmt.Sprintf(`{"metadata":{"generateName":"g-"},%s}`, spec))
+					tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, fmt.Sprintf(`{"metadata":{"generateName":"g-"},%s}`, spec))
 				case 2:
-					if code, _ := told(t, srv.Client(), "PUT", srv.URL+widgetsPath+"/"+name, fmt.Sprintf(`{"metadata":{"name":%q},%s}`, name, spec)); code == 200 {
+					if code, _ := tryCall(t, srv.Client(), "PUT", srv.URL+widgetsPath+"/"+name, fmt.Sprintf(`{"metadata":{"name":%q},%s}`, name, spec)); code == 200 {
 						updated.Add(1)
 					}
 				case 3:
-					told(t, srv.Client(), "DELETE", srv.URL+widgetsPath+"/"+name, "")
+					tryCall(t, srv.Client(), "DELETE", srv.URL+widgetsPath+"/"+name, "")
 				case 4: // an apply creates a missing object
-					code, _ := told(t, srv.Client(), "PATCH", srv.URL+widgetsPath+"/"+name+"?force=true&fieldManager=m",
+					code, _ := tryCall(t, srv.Client(), "PATCH", srv.URL+widgetsPath+"/"+name+"?force=true&fieldManager=m",
 						fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q},%s}`, name, spec), "Content-Type", "application/apply-patch+yaml")
 					if code == 200 {
 						updated.Add(1)

@@ -191,7 +191,7 @@ func TestDelegateIsReplacedWhileItServes(t *testing.T) {
 	for _, path := range []string{"/apis/far.example.com/v1", "/apis/far.example.com/v1/things", widgetsPath} {
 		all.Go(func() {
 			for !over.Load() && !t.Failed() {
-				code, body := told(t, srv.Client(), "GET", srv.URL+path, "")
+				code, body := tryCall(t, srv.Client(), "GET", srv.URL+path, "")
 				if code != 200 || strings.HasPrefix(body, "far") == (path == widgetsPath) {
 					t.Errorf("%s: %d %s", path, code, body)
 				}

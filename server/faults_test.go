@@ -131,7 +131,7 @@ func TestAFullFileCanBeLeft(t *testing.T) {
 	wantCode(t, 200, code, text)
 }
 
-func TestReadyIsSaidWhenReadyzIs200(t *testing.T) {
+func TestReadyIsCalledWhenReadyzIs200(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	warm := server.Check{Name: "warm", ReadyOnly: true, Check: func(context.Context) error {

@@ -70,8 +70,8 @@ func TestFormBytes(t *testing.T) {
 				t.Errorf("the second list has %d bytes, the first %d", len(again), len(first))
 			}
 			found := scrape(t, srv)
-			if _, told := found[prefix+"bytes"]; !tc.kept {
-				if told {
+			if _, reported := found[prefix+"bytes"]; !tc.kept {
+				if reported {
 					t.Error("there are metrics of what is not there")
 				}
 				return

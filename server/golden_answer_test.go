@@ -162,17 +162,17 @@ func (c *comparison) json(path string, want, got any) {
 func (c *comparison) some(path string, want, got []any) {
 	at := 0
 	for i, w := range want {
-		var said []string
+		var mismatches []string
 		for found := false; !found; at++ {
 			if at == len(got) {
-				c.fail(fmt.Sprintf("%s[%d]", path, i), "there is no such element in the list, want %s\n    %s", compact(w), strings.Join(said, "\n    "))
+				c.fail(fmt.Sprintf("%s[%d]", path, i), "there is no such element in the list, want %s\n    %s", compact(w), strings.Join(mismatches, "\n    "))
 				return
 			}
 			try := &comparison{values: maps.Clone(c.values)}
 			if try.json(fmt.Sprintf("%s[%d]", path, at), w, got[at]); len(try.wrong) == 0 {
 				found, c.values = true, try.values
 			} else if sameName(w, got[at]) {
-				said = append(said, try.wrong...)
+				mismatches = append(mismatches, try.wrong...)
 			}
 		}
 	}

@@ -255,8 +255,8 @@ func TestGoldenFormat(t *testing.T) {
 		st := &step{code: 200, wantBody: c.want}
 		cmp := &comparison{values: map[string]string{"ns": "space"}}
 		st.compare(cmp, answer{200, http.Header{"Content-Type": {"application/json"}}, c.got + "\n"})
-		if said := strings.Join(cmp.wrong, "; "); !strings.Contains(said, c.wrong) || (c.wrong == "") != (said == "") {
-			t.Errorf("want %s, got %s: %q, want %q", c.want, c.got, said, c.wrong)
+		if problems := strings.Join(cmp.wrong, "; "); !strings.Contains(problems, c.wrong) || (c.wrong == "") != (problems == "") {
+			t.Errorf("want %s, got %s: %q, want %q", c.want, c.got, problems, c.wrong)
 		}
 		if c.wrong == "in the order of" {
 			continue // a file cannot expect it
@@ -270,8 +270,8 @@ func TestGoldenFormat(t *testing.T) {
 	for header, wrong := range map[string]string{"Warning": "header Warning", "X-Other": "", "Location": "header Location"} {
 		cmp := &comparison{values: map[string]string{}}
 		(&step{code: 200}).compare(cmp, answer{200, http.Header{header: {"x"}}, ""})
-		if said := strings.Join(cmp.wrong, "; "); !strings.Contains(said, wrong) || (wrong == "") != (said == "") {
-			t.Errorf("%s: %q", header, said)
+		if problems := strings.Join(cmp.wrong, "; "); !strings.Contains(problems, wrong) || (wrong == "") != (problems == "") {
+			t.Errorf("%s: %q", header, problems)
 		}
 	}
 	for _, text := range []string{

@@ -20,8 +20,8 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// told is like call, for any goroutine.
-func told(t testing.TB, c *http.Client, method, url, body string, header ...string) (int, string) {
+// tryCall is like call, for any goroutine.
+func tryCall(t testing.TB, c *http.Client, method, url, body string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -98,12 +98,12 @@ func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
 				group := groupOf(now.Load())
 				path, body := stampPath(group), stamp(group, `"generateName":"a-"`)
 				// For the administrator the kind does not exist, or the plug-in refuses the request.
-				code, got := told(t, admin, "POST", srv.URL+path, body)
+				code, got := tryCall(t, admin, "POST", srv.URL+path, body)
 				if code != 404 && (code != 403 || !strings.Contains(got, "judged")) {
 					t.Errorf("client %d, POST %s: %d %s", i, path, code, got)
 				}
 				// For others it is forbidden, does not exist, or the plug-in refuses the request.
-				code, got = told(t, stamper, "POST", srv.URL+path, body)
+				code, got = tryCall(t, stamper, "POST", srv.URL+path, body)
 				if code != 404 && code != 403 {
 					t.Errorf("client %d, a stamper's POST %s: %d %s", i, path, code, got)
 				}
@@ -118,7 +118,7 @@ func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []*http.Client{admin, stamper} {
-			if code, body := told(t, c, "POST", srv.URL+stampPath(groupOf(n)), stamp(groupOf(n), `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
+			if code, body := tryCall(t, c, "POST", srv.URL+stampPath(groupOf(n)), stamp(groupOf(n), `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
 				t.Errorf("installed: %d %s", code, body)
 			}
 		}
@@ -148,7 +148,7 @@ func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 	paths := []string{stampPath(group), "/late", "/apis/far.example.com/v1/things", "/nowhere", "/apis/nowhere.example.com/v1/things"}
 	for _, path := range paths {
 		all.Go(func() {
-			if code, body := told(t, srv.Client(), "POST", srv.URL+path, stamp(group, `"name":"early"`), "X-Wait", "1"); code != 404 {
+			if code, body := tryCall(t, srv.Client(), "POST", srv.URL+path, stamp(group, `"name":"early"`), "X-Wait", "1"); code != 404 {
 				t.Errorf("%s: %d %s", path, code, body)
 			}
 		})
@@ -166,11 +166,11 @@ func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 	}
 	close(goesOn)
 	all.Wait()
-	if code, body := told(t, srv.Client(), "POST", srv.URL+paths[0], stamp(group, `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
+	if code, body := tryCall(t, srv.Client(), "POST", srv.URL+paths[0], stamp(group, `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
 		t.Errorf("afterwards: %d %s", code, body)
 	}
 	for _, path := range paths[1:] {
-		if code, body := told(t, srv.Client(), "POST", srv.URL+path, ""); code != 200 {
+		if code, body := tryCall(t, srv.Client(), "POST", srv.URL+path, ""); code != 200 {
 			t.Errorf("afterwards: %s: %d %s", path, code, body)
 		}
 	}
@@ -181,13 +181,13 @@ func state(t *testing.T, srv *servertest.Server) string {
 	t.Helper()
 	var out strings.Builder
 	for _, path := range []string{"/apis", "/readyz?verbose", "/", "/extra", "/extra/below", stampPath("half.example.com")} {
-		code, body := told(t, srv.Client(), "GET", srv.URL+path, "")
+		code, body := tryCall(t, srv.Client(), "GET", srv.URL+path, "")
 		fmt.Fprintln(&out, path, code, body)
 	}
-	code, body := told(t, srv.Client(), "POST", srv.URL+widgetsPath+"?dryRun=All", `{"metadata":{"name":"a"}}`)
+	code, body := tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath+"?dryRun=All", `{"metadata":{"name":"a"}}`)
 	fmt.Fprintln(&out, "admission", code, strings.Contains(body, "is forbidden"))
 	for _, user := range []string{"", "half"} {
-		code, _ := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", "X-Half", user)
+		code, _ := tryCall(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", "X-Half", user)
 		fmt.Fprintln(&out, "user", user, code)
 	}
 	// Paths that another extension has added stay.
@@ -283,10 +283,10 @@ func TestInstallThatFailsLeavesNothing(t *testing.T) {
 			if panicked, err := install(x); err != nil || panicked != nil {
 				t.Fatal(err, panicked)
 			}
-			if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath("half.example.com"), stamp("half.example.com", `"name":"a"`)); code != 403 || !strings.Contains(body, "half") {
+			if code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath("half.example.com"), stamp("half.example.com", `"name":"a"`)); code != 403 || !strings.Contains(body, "half") {
 				t.Errorf("installed in the end: %d %s", code, body)
 			}
-			if code, body := told(t, srv.Client(), "GET", srv.URL+"/readyz/half", ""); code != 200 {
+			if code, body := tryCall(t, srv.Client(), "GET", srv.URL+"/readyz/half", ""); code != 200 {
 				t.Errorf("its check: %d %s", code, body)
 			}
 		})

@@ -63,7 +63,7 @@ func TestReplacedKindIsGuardedFromTheFirst(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for !over.Load() && !t.Failed() {
-				if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 && code != 429 && code != 503 {
+				if code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 && code != 429 && code != 503 {
 					t.Errorf("%d %s", code, body)
 				}
 			}
@@ -75,7 +75,7 @@ func TestReplacedKindIsGuardedFromTheFirst(t *testing.T) {
 		if err := srv.Install(reissued(n, nothingMore)); err != nil {
 			t.Fatal(err)
 		}
-		if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 || !strings.Contains(body, fmt.Sprintf(`"edition":%d`, n)) {
+		if code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 || !strings.Contains(body, fmt.Sprintf(`"edition":%d`, n)) {
 			t.Errorf("edition %d is installed: %d %s", n, code, body)
 		}
 	}
@@ -88,18 +88,18 @@ func TestReplacedKindIsServedUntilInstallReturns(t *testing.T) {
 	h := host(t, srv)
 	served := func(when string, n int) {
 		t.Helper()
-		if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 || !strings.Contains(body, fmt.Sprintf(`"edition":%d`, n)) {
+		if code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 || !strings.Contains(body, fmt.Sprintf(`"edition":%d`, n)) {
 			t.Errorf("%s: %d %s, want edition %d", when, code, body, n)
 		}
 	}
 	withdrawn := func(when string, want int) {
 		t.Helper()
-		if code, body := told(t, srv.Client(), "GET", srv.URL+widgetsPath, ""); code != want {
+		if code, body := tryCall(t, srv.Client(), "GET", srv.URL+widgetsPath, ""); code != want {
 			t.Errorf("%s: widgets are answered with %d %s, want %d", when, code, body, want)
 		}
 	}
 	discovery := func() string {
-		_, body := told(t, srv.Client(), "GET", srv.URL+"/apis/"+stampsGroup+"/v1", "")
+		_, body := tryCall(t, srv.Client(), "GET", srv.URL+"/apis/"+stampsGroup+"/v1", "")
 		return body
 	}
 	before := discovery()
@@ -173,7 +173,7 @@ func TestPendingKindIsItsExtensions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 || !strings.Contains(body, `"edition":2`) {
+	if code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 || !strings.Contains(body, `"edition":2`) {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -197,7 +197,7 @@ func TestRequestOfBeforeIsAskedAgain(t *testing.T) {
 	}}})
 	var late sync.WaitGroup
 	late.Go(func() {
-		code, body := told(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp, "X-Wait", "1")
+		code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp, "X-Wait", "1")
 		if code != 429 || !strings.Contains(body, `"retryAfterSeconds":1`) {
 			t.Errorf("%d %s", code, body)
 		}
@@ -209,7 +209,7 @@ func TestRequestOfBeforeIsAskedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 {
+	if code, body := tryCall(t, srv.Client(), "POST", srv.URL+stampPath(stampsGroup), newStamp); code != 201 {
 		t.Errorf("asked again: %d %s", code, body)
 	}
 }
@@ -285,7 +285,7 @@ func TestAdmitTakesAllOrNone(t *testing.T) {
 	if err := host(t, srv).Admit(admission.Plugin{Name: "good", Validator: refuse}, admission.Plugin{Name: "bad"}); !errors.Is(err, admission.ErrPlugin) {
 		t.Errorf("it was taken: %v", err)
 	}
-	if code, body := told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`); code != 201 {
+	if code, body := tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`); code != 201 {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -303,7 +303,7 @@ func TestAnonymousMemberHidesNobody(t *testing.T) {
 		if token != "" {
 			header = []string{"Authorization", "Bearer " + token}
 		}
-		code, _ := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", header...)
+		code, _ := tryCall(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", header...)
 		return code
 	}
 	if code := get(srv.Credentials().Token); code != 200 {

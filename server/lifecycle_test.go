@@ -179,7 +179,7 @@ func TestListenErrorsAreNamed(t *testing.T) {
 }
 
 // Serving.Ready is not called if the server ends before it is ready.
-func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
+func TestReadyIsNotCalledOfWhatNeverWas(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	srv, err := server.New(server.Options{

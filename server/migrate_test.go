@@ -64,13 +64,13 @@ func TestMigrateStorage(t *testing.T) {
 		watches[v] = w.watch(t, ropesPath(v)+"?watch=1&resourceVersion="+list)
 	}
 
-	told := 0
-	done, err := srv.MigrateStorage(t.Context(), ropeResource, storage.MigrateOptions{PageSize: 5, Writers: 2, Progress: func(storage.Migrated) { told++ }})
+	calls := 0
+	done, err := srv.MigrateStorage(t.Context(), ropeResource, storage.MigrateOptions{PageSize: 5, Writers: 2, Progress: func(storage.Migrated) { calls++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done.Examined != 23 || done.Rewritten != 22 || done.Unchanged != 1 || done.Failed != 0 || told != 5 {
-		t.Errorf("migrated %+v, told %d times", done, told)
+	if done.Examined != 23 || done.Rewritten != 22 || done.Unchanged != 1 || done.Failed != 0 || calls != 5 {
+		t.Errorf("migrated %+v, told %d times", done, calls)
 	}
 	stored := storedIn(t, b)
 	maps.DeleteFunc(stored, func(_, version string) bool { return version == "v1beta1" })

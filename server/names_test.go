@@ -124,7 +124,7 @@ func shortened(s string) string { return fmt.Sprintf("%.40q", s) }
 
 func answered(t *testing.T, srv *servertest.Server, what, method, path, body string, header ...string) (int, string) {
 	t.Helper()
-	code, text := told(t, srv.Client(), method, srv.URL+path, body, header...)
+	code, text := tryCall(t, srv.Client(), method, srv.URL+path, body, header...)
 	if code == 0 || code >= 500 {
 		t.Errorf("%s, %s %.80s: %d %.300s", what, method, path, code, text)
 	}

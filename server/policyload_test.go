@@ -120,7 +120,7 @@ func TestRequestsAreDecidedByWholeInstalls(t *testing.T) {
 		asking.Go(func() {
 			c := srv.Anonymous()
 			for range requests {
-				code, body := told(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"a-"}}`, "X-Whole", "1")
+				code, body := tryCall(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"a-"}}`, "X-Whole", "1")
 				switch {
 				case code == 201 && strings.Contains(body, `"color":"number `):
 					created.Add(1)

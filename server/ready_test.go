@@ -69,7 +69,7 @@ func (l *loader) Authenticate(r *http.Request) (*authn.Response, error) {
 // wantReady checks whether /readyz names a check as failing.
 func wantReady(t *testing.T, srv *servertest.Server, check string, want bool) {
 	t.Helper()
-	code, body := told(t, srv.Client(), "GET", srv.URL+"/readyz?verbose", "")
+	code, body := tryCall(t, srv.Client(), "GET", srv.URL+"/readyz?verbose", "")
 	line := "[-]" + check + " failed"
 	if want {
 		line = "[+]" + check + " ok"
@@ -95,12 +95,12 @@ func TestPluginThatIsNotReady(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantReady(t, srv, "admission-slow", false)
-				if code, body := told(t, srv.Client(), "GET", srv.URL+widgetsPath, ""); code != 200 {
+				if code, body := tryCall(t, srv.Client(), "GET", srv.URL+widgetsPath, ""); code != 200 {
 					t.Errorf("a read, which it does not judge: %d %s", code, body)
 				}
 				post := func(want int, text string, took time.Duration) {
 					began := time.Now()
-					code, body := told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"a-"}}`)
+					code, body := tryCall(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"a-"}}`)
 					if waited := time.Since(began); code != want || !strings.Contains(body, text) || waited != took {
 						t.Errorf("after %v: %d %s, want %d after %v", waited, code, body, want, took)
 					}
@@ -137,7 +137,7 @@ func TestAuthorizerThatIsNotReady(t *testing.T) {
 		reader := srv.ClientOf(srv.AddUser(authn.User{Name: "reader"}))
 		get := func(when string, want int) {
 			t.Helper()
-			if code, body := told(t, reader, "GET", srv.URL+widgetsPath, ""); code != want {
+			if code, body := tryCall(t, reader, "GET", srv.URL+widgetsPath, ""); code != want {
 				t.Errorf("%d, %s: %d %s, want %d", unable, when, code, body, want)
 			}
 		}
@@ -156,7 +156,7 @@ func TestAuthorizerThatIsNotReady(t *testing.T) {
 		if err := h.RemoveAuthorizer("slow"); err != nil {
 			t.Fatal(err)
 		}
-		if _, body := told(t, srv.Client(), "GET", srv.URL+"/readyz?verbose", ""); strings.Contains(body, "authorizer-slow") {
+		if _, body := tryCall(t, srv.Client(), "GET", srv.URL+"/readyz?verbose", ""); strings.Contains(body, "authorizer-slow") {
 			t.Errorf("removed: %s", body)
 		}
 	}
@@ -172,7 +172,7 @@ func TestAuthenticatorThatIsNotReady(t *testing.T) {
 	}
 	get := func(want int, header ...string) {
 		t.Helper()
-		if code, body := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", header...); code != want {
+		if code, body := tryCall(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", header...); code != want {
 			t.Errorf("%q: %d %s, want %d", header, code, body, want)
 		}
 	}
@@ -213,7 +213,7 @@ func TestMembersOfTheOptionsThatAreNotReady(t *testing.T) {
 		}
 		c := &http.Client{Transport: handled{srv.Handler()}}
 		began := time.Now()
-		code, body := told(t, c, "POST", "http://localhost"+widgetsPath, `{"metadata":{"name":"a"}}`, "X-Reader", "1")
+		code, body := tryCall(t, c, "POST", "http://localhost"+widgetsPath, `{"metadata":{"name":"a"}}`, "X-Reader", "1")
 		if took := time.Since(began); code != 403 || !strings.Contains(body, "not yet ready to handle request") || took != 10*time.Second {
 			t.Errorf("after %v: %d %s", took, code, body)
 		}
@@ -221,7 +221,7 @@ func TestMembersOfTheOptionsThatAreNotReady(t *testing.T) {
 		if err := srv.CheckReady(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if code, body := told(t, c, "POST", "http://localhost"+widgetsPath, `{"metadata":{"name":"a"}}`, "X-Reader", "1"); code != 201 {
+		if code, body := tryCall(t, c, "POST", "http://localhost"+widgetsPath, `{"metadata":{"name":"a"}}`, "X-Reader", "1"); code != 201 {
 			t.Errorf("%d %s", code, body)
 		}
 	})

@@ -71,7 +71,7 @@ func TestPolicyOfARequestStaysForIt(t *testing.T) {
 			}
 			joe := srv.ClientOf(srv.AddUser(authn.User{Name: "joe"}))
 			apply := func(name string, header ...string) (int, string) {
-				return told(t, joe, "PATCH", srv.URL+widgetsPath+"/"+name+"?fieldManager=m",
+				return tryCall(t, joe, "PATCH", srv.URL+widgetsPath+"/"+name+"?fieldManager=m",
 					`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"`+name+`"}}`,
 					append([]string{"Content-Type", "application/apply-patch+yaml"}, header...)...)
 			}

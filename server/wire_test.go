@@ -551,11 +551,11 @@ func TestWireWhoIsAsking(t *testing.T) {
 		}
 	})
 	t.Run("a certificate of another authority", func(t *testing.T) {
-		stranger, err := credentials.Open(credentials.Options{Host: "localhost"})
+		otherAuthority, err := credentials.Open(credentials.Options{Host: "localhost"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pair, err := tls.X509KeyPair(stranger.ClientCertPEM, stranger.ClientKeyPEM)
+		pair, err := tls.X509KeyPair(otherAuthority.ClientCertPEM, otherAuthority.ClientKeyPEM)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,21 +171,21 @@ func (e *UnreadableError) And(other *UnreadableError) *UnreadableError {
 	return e
 }
 
-// maxTold is the maximum number of keys that the text of an UnreadableError names.
-const maxTold = 10
+// maxReported is the maximum number of keys that the text of an UnreadableError names.
+const maxReported = 10
 
-// Error returns a text that names up to maxTold keys.
+// Error returns a text that names up to maxReported keys.
 func (e *UnreadableError) Error() string {
 	if len(e.More) == 0 && !e.Truncated {
 		return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "stored objects cannot be read: %q: %v", e.Key, e.Err)
-	told := e.More[:min(len(e.More), maxTold-1)]
-	for _, other := range told {
+	reported := e.More[:min(len(e.More), maxReported-1)]
+	for _, other := range reported {
 		fmt.Fprintf(&text, "; %q: %v", other.Key, other.Err)
 	}
-	switch left := len(e.More) - len(told); {
+	switch left := len(e.More) - len(reported); {
 	case e.Truncated:
 		text.WriteString("; and others")
 	case left > 0:

@@ -83,11 +83,11 @@ func (o observed) Commit(ctx context.Context, c Commit) (CommitResult, error) {
 	}
 	began := time.Now()
 	res, err := o.Backend.Commit(ctx, c)
-	told := err
+	reported := err
 	if errors.Is(err, ErrConflict) {
-		told = nil
+		reported = nil
 	}
-	o.tell(operation, time.Since(began), told)
+	o.tell(operation, time.Since(began), reported)
 	return res, err
 }
 

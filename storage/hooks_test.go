@@ -63,9 +63,9 @@ func TestConformanceWithHooks(t *testing.T) {
 
 // Each request to the backend calls the hook once, with its operation.
 func TestHooks(t *testing.T) {
-	var told requests
+	var calls requests
 	o := gadgetOptions(t)
-	o.Hooks = told.hooks()
+	o.Hooks = calls.hooks()
 	b := memory.New(memory.Options{})
 	t.Cleanup(func() { b.Close() })
 	s := newStore(t, b, o)
@@ -110,7 +110,7 @@ func TestHooks(t *testing.T) {
 			now, err := s.Revision(ctx)
 			must(err)
 			must(b.Compact(ctx, now))
-			told.take()
+			calls.take()
 			if _, err := s.Get(ctx, "a/x", storage.Read{Match: storage.Exact, Revision: now - 1}); err == nil {
 				t.Error("it is there")
 			}
@@ -122,16 +122,16 @@ func TestHooks(t *testing.T) {
 			must(err)
 		}, "1 delete" + well + "1 get" + well},
 	} {
-		told.take()
+		calls.take()
 		step.do()
-		if got := told.take(); got != step.want {
+		if got := calls.take(); got != step.want {
 			t.Errorf("%s: %q, want %q", step.what, got, step.want)
 		}
 	}
 	for _, key := range []string{"a/x", "a/y", "b/z"} {
 		create(t, s, key)
 	}
-	told.listed = nil
+	calls.listed = nil
 	for _, opts := range []storage.ListOptions{
 		{}, {Limit: 2}, {Selection: storage.Selection{Namespace: "a"}},
 		{Selection: storage.Selection{Labels: labels.SelectorFromSet(labels.Set{"no": "such"})}},
@@ -139,7 +139,7 @@ func TestHooks(t *testing.T) {
 		_, err := s.List(ctx, opts)
 		must(err)
 	}
-	if want := []storage.Listed{{Fetched: 3, Returned: 3}, {Fetched: 2, Returned: 2}, {Fetched: 2, Returned: 2}, {Fetched: 3, Evaluated: 3}}; !slices.Equal(told.listed, want) {
-		t.Errorf("lists took %+v, want %+v", told.listed, want)
+	if want := []storage.Listed{{Fetched: 3, Returned: 3}, {Fetched: 2, Returned: 2}, {Fetched: 2, Returned: 2}, {Fetched: 3, Evaluated: 3}}; !slices.Equal(calls.listed, want) {
+		t.Errorf("lists took %+v, want %+v", calls.listed, want)
 	}
 }

@@ -124,7 +124,7 @@ func (m *migration) run(ctx context.Context) error {
 		}
 		m.result.Continue = page.Continue
 		if m.opts.Progress != nil {
-			m.opts.Progress(m.told())
+			m.opts.Progress(m.progress())
 		}
 		if page.Continue == "" {
 			return nil
@@ -137,8 +137,8 @@ func (m *migration) run(ctx context.Context) error {
 	}
 }
 
-// told returns a copy of the result that the receiver may keep.
-func (m *migration) told() Migrated {
+// progress returns a copy of the result that the receiver may keep.
+func (m *migration) progress() Migrated {
 	out := m.result
 	out.Failures = append([]MigrateFailure(nil), out.Failures...)
 	return out

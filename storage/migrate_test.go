@@ -157,8 +157,8 @@ func TestMigrate(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				var told []storage.Migrated
-				done, err := storage.Migrate(t.Context(), s, storage.MigrateOptions{PageSize: 10, Writers: writers, Progress: func(m storage.Migrated) { told = append(told, m) }})
+				var reports []storage.Migrated
+				done, err := storage.Migrate(t.Context(), s, storage.MigrateOptions{PageSize: 10, Writers: writers, Progress: func(m storage.Migrated) { reports = append(reports, m) }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -166,8 +166,8 @@ func TestMigrate(t *testing.T) {
 				if n := stored(t, b, "v1"); n != 26 {
 					t.Errorf("%d of 26 are in v1", n)
 				}
-				if len(told) != 3 || told[0].Examined != 10 || told[1].Examined != 20 || told[0].Continue == "" || told[2].Continue != "" || told[0].Revision != right.Revision || told[2].Revision != right.Revision {
-					t.Errorf("progress %+v", told)
+				if len(reports) != 3 || reports[0].Examined != 10 || reports[1].Examined != 20 || reports[0].Continue == "" || reports[2].Continue != "" || reports[0].Revision != right.Revision || reports[2].Revision != right.Revision {
+					t.Errorf("progress %+v", reports)
 				}
 
 				// Each is the same object at a new revision, and an event.

@@ -271,9 +271,9 @@ func expired(err error, revision int64, token string) error {
 		return err
 	}
 	e := &ExpiredError{Revision: revision, Continue: token}
-	var told *ExpiredError
-	if errors.As(err, &told) {
-		e.Oldest = told.Oldest
+	var cause *ExpiredError
+	if errors.As(err, &cause) {
+		e.Oldest = cause.Oldest
 	}
 	return e
 }

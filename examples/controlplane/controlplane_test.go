@@ -117,7 +117,7 @@ func TestRolesAfterRestart(t *testing.T) {
 		p.client("t-admin", nil, nil).want(201, "", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", large)
 	}
 	p.stop()
-	port := quietPort(t)
+	port := freePort(t)
 	args = append(args, "--secure-port="+port, "--bind-address=127.0.0.1", "--cert-dir=certs")
 	for range 3 {
 		again := launch(t, dir, args...)
@@ -160,8 +160,8 @@ func (want firstAnswer) check(nobody, user *client) {
 	user.t.Error("it does not get ready")
 }
 
-// quietPort returns a free port that the system does not assign automatically.
-func quietPort(t *testing.T) string {
+// freePort returns a free port that the system does not assign automatically.
+func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		port := strconv.Itoa(20000 + rand.IntN(10000))

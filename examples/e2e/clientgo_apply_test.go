@@ -61,7 +61,7 @@ func web(namespace, image string) *appsv1apply.DeploymentApplyConfiguration {
 // The apply configurations of client-go, with a complex kind of Kubernetes.
 func TestClientGoApplyConfigurations(t *testing.T) {
 	kube := serveKubernetes(t)
-	ctx, client := quiet(t), kube.clientset(t).AppsV1().Deployments(kube.namespace)
+	ctx, client := withCheckedLog(t), kube.clientset(t).AppsV1().Deployments(kube.namespace)
 	ci := metav1.ApplyOptions{FieldManager: "ci"}
 
 	created, err := client.Apply(ctx, web(kube.namespace, "nginx:1"), ci)
@@ -142,7 +142,7 @@ func wantConflict(t *testing.T, err error, message, cause string, fields ...stri
 
 func TestClientGoApplySubresources(t *testing.T) {
 	kube := serveKubernetes(t)
-	ctx, client := quiet(t), kube.clientset(t).AppsV1().Deployments(kube.namespace)
+	ctx, client := withCheckedLog(t), kube.clientset(t).AppsV1().Deployments(kube.namespace)
 	controller := metav1.ApplyOptions{FieldManager: "controller"}
 	status := func(condition string) *appsv1apply.DeploymentApplyConfiguration {
 		return appsv1apply.Deployment("web", kube.namespace).WithStatus(appsv1apply.DeploymentStatus().WithReplicas(2).
@@ -191,7 +191,7 @@ func TestClientGoApplySubresources(t *testing.T) {
 // The dynamic client applies objects without a Go type.
 func TestClientGoDynamicApply(t *testing.T) {
 	hello := start(t)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	client, err := dynamic.NewForConfig(hello.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestClientGoDynamicApply(t *testing.T) {
 // field is lost.
 func TestClientGoApplyStorm(t *testing.T) {
 	hello := start(t)
-	ctx, typedClient := quiet(t), typed(t, hello.Config())
+	ctx, typedClient := withCheckedLog(t), typed(t, hello.Config())
 	client, err := dynamic.NewForConfig(hello.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestClientGoApplyStorm(t *testing.T) {
 func TestClientGoMetadataPatch(t *testing.T) {
 	hello := start(t)
 	post(t, typed(t, hello.Config()), newWidget("alpha", 1))
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	client, err := metadata.NewForConfig(hello.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestClientGoMetadataPatch(t *testing.T) {
 // An object written by updates is handed over to server-side apply. After that, a field that is no longer applied is removed.
 func TestClientGoUpgradeFromClientSideApply(t *testing.T) {
 	kube := serveKubernetes(t)
-	ctx, client := quiet(t), kube.clientset(t).CoreV1().ConfigMaps(kube.namespace)
+	ctx, client := withCheckedLog(t), kube.clientset(t).CoreV1().ConfigMaps(kube.namespace)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings", Annotations: map[string]string{lastApplied: "{}"}}, Data: map[string]string{"a": "1", "b": "1"}}
 	created, err := client.Create(ctx, object, metav1.CreateOptions{FieldManager: "old"})
 	if err != nil {
@@ -377,7 +377,7 @@ func TestClientGoUpgradeFromClientSideApply(t *testing.T) {
 // A typed client for a custom kind applies a body of its own. The server accepts JSON, although the media type says YAML.
 func TestClientGoTypedApply(t *testing.T) {
 	hello := start(t)
-	ctx, client := quiet(t), typed(t, hello.Config())
+	ctx, client := withCheckedLog(t), typed(t, hello.Config())
 	apply := func(ctx context.Context, body string, subresource ...string) (*Widget, error) {
 		t.Helper()
 		out := new(Widget)

@@ -42,7 +42,7 @@ func TestClientGoCRDs(t *testing.T) {
 	defineBoats(t, crds)
 	all := dynamic.NewForConfigOrDie(crds.Config())
 	boats := all.Resource(boatResource).Namespace(namespace)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 
 	made, err := boats.Create(ctx, newBoat("a", "red"), metav1.CreateOptions{FieldValidation: "Strict"})
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 
 func TestClientGoTypedClient(t *testing.T) {
 	hello := start(t)
-	ctx, client := quiet(t), typed(t, hello.Config())
+	ctx, client := withCheckedLog(t), typed(t, hello.Config())
 
 	created := post(t, client, newWidget("alpha", 1))
 	if created.UID == "" || created.ResourceVersion == "" || created.Generation != 1 || created.Namespace != namespace || created.CreationTimestamp.IsZero() {
@@ -107,7 +107,7 @@ func TestClientGoPrefersProtobuf(t *testing.T) {
 
 func TestClientGoDynamicClient(t *testing.T) {
 	hello := start(t)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	client, err := dynamic.NewForConfig(hello.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func wantResources(t *testing.T, got []metav1.APIResource) {
 func TestClientGoScaleClient(t *testing.T) {
 	hello := start(t)
 	post(t, typed(t, hello.Config()), newWidget("alpha", 1))
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	disco, err := discovery.NewDiscoveryClientForConfig(hello.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func TestClientGoScaleClient(t *testing.T) {
 func TestClientGoMetadataClient(t *testing.T) {
 	hello := start(t)
 	post(t, typed(t, hello.Config()), newWidget("alpha", 1))
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	client, err := metadata.NewForConfig(hello.Config())
 	if err != nil {
 		t.Fatal(err)

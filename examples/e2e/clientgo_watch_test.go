@@ -41,7 +41,7 @@ func revision(t *testing.T, rv string) int64 {
 // next waits for an event, and returns false when the watch has ended.
 func next(t *testing.T, w watch.Interface) (watch.Event, bool) {
 	t.Helper()
-	timer := time.NewTimer(harness.Patience)
+	timer := time.NewTimer(harness.Timeout)
 	defer timer.Stop()
 	select {
 	case event, ok := <-w.ResultChan():
@@ -143,7 +143,7 @@ func TestClientGoInformerWatchList(t *testing.T) {
 			sent.Record(c)
 			var events seen
 			informer := make(t, c)
-			run(quiet(t), t, informer, &events)
+			run(withCheckedLog(t), t, informer, &events)
 			events.wants(t, "add alpha", "add beta")
 
 			alpha.Spec.Size = 2
@@ -226,7 +226,7 @@ func TestClientGoWatchResume(t *testing.T) {
 	// A RetryWatcher receives every event once, although its connections end repeatedly.
 	lw := cache.NewListWatchFromClient(client, "widgets", namespace, fields.Everything())
 	lw.WatchFuncWithContext = shortWatches(lw.WatchFuncWithContext)
-	retrying, err := watchtools.NewRetryWatcherWithContext(quiet(t), from, lw)
+	retrying, err := watchtools.NewRetryWatcherWithContext(withCheckedLog(t), from, lw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestClientGoPagination(t *testing.T) {
 		want = append(want, fmt.Sprintf("w-%02d", i))
 		post(t, rest, newWidget(want[i], 1))
 	}
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 
 	pages := 0
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

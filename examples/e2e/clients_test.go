@@ -92,8 +92,8 @@ func put(t *testing.T, client rest.Interface, w *Widget) (*Widget, error) {
 	return out, client.Put().Namespace(namespace).Resource("widgets").Name(w.Name).Body(w).Do(t.Context()).Into(out)
 }
 
-// quiet returns a context with a logger. The test fails at its end if there was an error.
-func quiet(t *testing.T) context.Context {
+// withCheckedLog returns a context with a logger. The test fails at its end if there was an error.
+func withCheckedLog(t *testing.T) context.Context {
 	t.Helper()
 	log := harness.NewLog()
 	t.Cleanup(func() {

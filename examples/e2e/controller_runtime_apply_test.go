@@ -53,7 +53,7 @@ func configuration(spec, status map[string]any) *unstructured.Unstructured {
 func TestControllerRuntimeApply(t *testing.T) {
 	hello := start(t)
 	c, _ := direct(t, hello)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	apply := func(u *unstructured.Unstructured, opts ...client.ApplyOption) error {
 		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...)
 	}
@@ -103,7 +103,7 @@ func TestControllerRuntimeApply(t *testing.T) {
 func TestControllerRuntimePatch(t *testing.T) {
 	hello := start(t)
 	c, sent := direct(t, hello)
-	ctx, key := quiet(t), client.ObjectKey{Namespace: namespace, Name: "alpha"}
+	ctx, key := withCheckedLog(t), client.ObjectKey{Namespace: namespace, Name: "alpha"}
 	if err := c.Create(ctx, inDefault("alpha", 1), client.FieldOwner("creator")); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestControllerRuntimePatch(t *testing.T) {
 func TestControllerRuntimeWritesNothingInVain(t *testing.T) {
 	hello := start(t)
 	c, sent := direct(t, hello)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	for name, ensure := range map[string]func(*Widget, controllerutil.MutateFn) (controllerutil.OperationResult, error){
 		"update": func(w *Widget, f controllerutil.MutateFn) (controllerutil.OperationResult, error) {
 			return controllerutil.CreateOrUpdate(ctx, c, w, f)
@@ -220,7 +220,7 @@ func TestControllerRuntimeWritesNothingInVain(t *testing.T) {
 func TestControllerRuntimeWrappedClients(t *testing.T) {
 	hello := start(t)
 	c, _ := direct(t, hello)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	dry, owned := client.NewDryRunClient(c), client.WithFieldOwner(c, "owner")
 
 	w := inDefault("alpha", 1)

@@ -126,9 +126,9 @@ func TestHelloEtcdRefused(t *testing.T) {
 		",":                                                 "empty",
 	} {
 		dir := t.TempDir()
-		said := fails(t, harness.Options{Dir: dir, Etcd: endpoints})
-		if !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
-			t.Errorf("-etcd=%s: want one line about %q, got %s", endpoints, want, said)
+		output := fails(t, harness.Options{Dir: dir, Etcd: endpoints})
+		if !strings.Contains(output, want) || strings.Count(output, "\n") != 1 {
+			t.Errorf("-etcd=%s: want one line about %q, got %s", endpoints, want, output)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("-etcd=%s: %v is left behind, %v", endpoints, left, err)

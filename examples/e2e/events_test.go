@@ -73,7 +73,7 @@ func eventually(t *testing.T, client kubernetes.Interface, reason, what string, 
 // The recorder of the core group creates the event, and then patches its count and time.
 func TestClientGoRecorder(t *testing.T) {
 	_, config := serveEvents(t)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	client := kubernetes.NewForConfigOrDie(config)
 	w := post(t, typed(t, config), newWidget("alpha", 1))
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
@@ -95,7 +95,7 @@ func TestClientGoRecorder(t *testing.T) {
 // The recorder of events.k8s.io creates the event, and patches its series when it happens again.
 func TestClientGoEventsRecorder(t *testing.T) {
 	_, config := serveEvents(t)
-	ctx := quiet(t)
+	ctx := withCheckedLog(t)
 	client := kubernetes.NewForConfigOrDie(config)
 	w := post(t, typed(t, config), newWidget("alpha", 1))
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})

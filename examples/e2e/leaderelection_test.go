@@ -60,13 +60,13 @@ func (m *mediaTypes) want(t *testing.T, bodies, answers string) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, said := range []struct {
+	for _, recorded := range []struct {
 		what, want string
 		all        []string
 	}{{"a body", bodies, m.bodies}, {"an answer", answers, m.answers}} {
-		slices.Sort(said.all)
-		if all := slices.Compact(said.all); len(all) != 1 || all[0] != said.want {
-			t.Errorf("%s is %q, want %q", said.what, all, said.want)
+		slices.Sort(recorded.all)
+		if all := slices.Compact(recorded.all); len(all) != 1 || all[0] != recorded.want {
+			t.Errorf("%s is %q, want %q", recorded.what, all, recorded.want)
 		}
 	}
 	for _, accept := range m.wants {
@@ -85,15 +85,15 @@ func builtins(t *testing.T) (kubernetes.Interface, *mediaTypes) {
 		apiserver.Group{Versions: []apiserver.Version{{Name: "v1", Resources: []apiserver.Resource{builtin.ConfigMap(), builtin.Secret()}}}},
 		apiserver.Group{Name: "coordination.k8s.io", Versions: []apiserver.Version{{Name: "v1", Resources: []apiserver.Resource{builtin.Lease()}}}},
 	)
-	said := &mediaTypes{}
+	recorded := &mediaTypes{}
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: srv.URL, BearerToken: srv.Token, TLSClientConfig: rest.TLSClientConfig{CAData: srv.CA}, Dial: srv.DialContext,
-		WrapTransport: transport.WrapperFunc(said.wrap),
+		WrapTransport: transport.WrapperFunc(recorded.wrap),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, said
+	return client, recorded
 }
 
 // writer has the common methods of typed clients.
@@ -109,20 +109,20 @@ type writer[T any, L any] interface {
 }
 
 func TestTypedClientOfConfigMaps(t *testing.T) {
-	client, said := builtins(t)
+	client, recorded := builtins(t)
 	testTypedClient(t, client.CoreV1().ConfigMaps(namespace), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}},
 		Data:       map[string]string{"k": "<ü>"}, BinaryData: map[string][]byte{"b": {0, 255}},
 	}, func(m *corev1.ConfigMap) { m.Data["k"], m.Immutable = "w", new(true) }, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items })
-	said.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
+	recorded.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
 }
 
 func TestTypedClientOfSecrets(t *testing.T) {
-	client, said := builtins(t)
+	client, recorded := builtins(t)
 	testTypedClient(t, client.CoreV1().Secrets(namespace), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Type: "example.com/x", Data: map[string][]byte{"b": {0, 255}, "c": {}},
 	}, func(s *corev1.Secret) { s.Data["b"] = []byte("x") }, func(l *corev1.SecretList) []corev1.Secret { return l.Items })
-	said.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
+	recorded.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
 
 	made, err := client.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "s-"}, StringData: map[string]string{"k": "v"},
@@ -137,7 +137,7 @@ func TestTypedClientOfSecrets(t *testing.T) {
 }
 
 func TestTypedClientOfLeases(t *testing.T) {
-	client, said := builtins(t)
+	client, recorded := builtins(t)
 	now := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC))
 	leases := client.CoordinationV1().Leases(namespace)
 	testTypedClient(t, leases, &coordinationv1.Lease{
@@ -150,7 +150,7 @@ func TestTypedClientOfLeases(t *testing.T) {
 	if err != nil || *applied.Spec.HolderIdentity != "you" {
 		t.Errorf("%+v, %v", applied, err)
 	}
-	said.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
+	recorded.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
 
 	renewed := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	if _, err := leases.Update(t.Context(), renewed, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
@@ -287,7 +287,7 @@ func newCandidate(t *testing.T, client kubernetes.Interface, name string, releas
 func TestLeaderElection(t *testing.T) {
 	for name, release := range map[string]bool{"released": true, "left behind": false} {
 		t.Run(name, func(t *testing.T) {
-			client, said := builtins(t)
+			client, recorded := builtins(t)
 			lease := func() coordinationv1.LeaseSpec {
 				t.Helper()
 				l, err := client.CoordinationV1().Leases(namespace).Get(t.Context(), "leader", metav1.GetOptions{})
@@ -316,7 +316,7 @@ func TestLeaderElection(t *testing.T) {
 			if l := lease(); *l.HolderIdentity != "second" || *l.LeaseTransitions == 0 {
 				t.Errorf("%+v", l)
 			}
-			said.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
+			recorded.want(t, apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf)
 		})
 	}
 }

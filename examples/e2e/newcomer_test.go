@@ -70,14 +70,14 @@ func TestNewcomersProgram(t *testing.T) {
 
 	cmd := exec.Command(filepath.Join(dir, "newcomer"))
 	cmd.Dir = dir
-	said, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(said).ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err == nil {
 		args := strings.Fields(line) // ready: kubectl --kubeconfig FILE get widgets
 		if len(args) != 6 || args[1] != "kubectl" || args[2] != "--kubeconfig" {

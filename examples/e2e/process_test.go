@@ -181,8 +181,8 @@ func TestHelloKubeconfig(t *testing.T) {
 	// A kubeconfig of the user is not overwritten.
 	const theirs = "apiVersion: v1\nkind: Config\nclusters:\n- name: production\n  cluster: {server: https://example.com}\n"
 	write(t, hello.Dir, "hello.kubeconfig", theirs)
-	if said := fails(t, harness.Options{Dir: hello.Dir}); !strings.Contains(said, hello.Kubeconfig) {
-		t.Errorf("the error does not name the file: %s", said)
+	if output := fails(t, harness.Options{Dir: hello.Dir}); !strings.Contains(output, hello.Kubeconfig) {
+		t.Errorf("the error does not name the file: %s", output)
 	}
 	if read(t, hello.Kubeconfig) != theirs {
 		t.Error("a kubeconfig of somebody else was changed")
@@ -201,8 +201,8 @@ func kubectlAs(t *testing.T, hello *harness.Server, change func(*clientcmdapi.Au
 	return harness.NewKubectl(t, path)
 }
 
-func TestHelloRefusesStrangers(t *testing.T) {
-	hello, stranger := start(t), harness.Start(t, harness.Options{})
+func TestHelloRefusesUnauthenticated(t *testing.T) {
+	hello, other := start(t), harness.Start(t, harness.Options{})
 	const unauthorized = "You must be logged in to the server"
 
 	badToken := kubectlAs(t, hello, func(u *clientcmdapi.AuthInfo) {
@@ -211,12 +211,12 @@ func TestHelloRefusesStrangers(t *testing.T) {
 	badToken.Run("", "get", "widgets").Fails(unauthorized)
 	badToken.Run("", "get", "--raw", "/healthz").Fails(unauthorized)
 	otherCA := kubectlAs(t, hello, func(u *clientcmdapi.AuthInfo) {
-		theirs := admin(load(t, stranger.Kubeconfig))
+		theirs := admin(load(t, other.Kubeconfig))
 		u.Token, u.ClientCertificateData, u.ClientKeyData = "", theirs.ClientCertificateData, theirs.ClientKeyData
 	})
 	otherCA.Run("", "get", "widgets").Fails(unauthorized)
 	kubectlAs(t, hello, func(u *clientcmdapi.AuthInfo) {
-		u.Token = admin(load(t, stranger.Kubeconfig)).Token
+		u.Token = admin(load(t, other.Kubeconfig)).Token
 		u.ClientCertificateData, u.ClientKeyData = nil, nil
 	}).
 		Run("", "get", "widgets").Fails(unauthorized)
@@ -309,8 +309,8 @@ func TestHelloSecondProcess(t *testing.T) {
 	create(t, hello, "alpha")
 	file := filepath.Join(hello.Dir, "hello.db")
 	// A second process gives up within 2 s. The test only checks that it does not wait for the end of the first.
-	if said := fails(t, harness.Options{Dir: hello.Dir, Kubeconfig: filepath.Join(t.TempDir(), "kc")}); !strings.Contains(said, file) {
-		t.Errorf("the second process does not name %s: %s", file, said)
+	if output := fails(t, harness.Options{Dir: hello.Dir, Kubeconfig: filepath.Join(t.TempDir(), "kc")}); !strings.Contains(output, file) {
+		t.Errorf("the second process does not name %s: %s", file, output)
 	}
 	hello.Kubectl("get", "widget", "alpha").OK()
 }
@@ -330,8 +330,8 @@ func TestHelloUnusablePaths(t *testing.T) {
 	} {
 		o.Dir = t.TempDir()
 		path := o.Data + o.Kubeconfig
-		if said := fails(t, o); !strings.Contains(said, path) {
-			t.Errorf("%s: the error does not name %s: %s", name, path, said)
+		if output := fails(t, o); !strings.Contains(output, path) {
+			t.Errorf("%s: the error does not name %s: %s", name, path, output)
 		}
 	}
 	if content, err := os.ReadFile(notADatabase); err != nil || !strings.HasPrefix(string(content), "This is no database.\n") {
@@ -343,8 +343,8 @@ func TestHelloUnusablePaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	if said := fails(t, harness.Options{Listen: taken.Addr().String()}); !strings.Contains(said, taken.Addr().String()) {
-		t.Errorf("the error does not name the address in use: %s", said)
+	if output := fails(t, harness.Options{Listen: taken.Addr().String()}); !strings.Contains(output, taken.Addr().String()) {
+		t.Errorf("the error does not name the address in use: %s", output)
 	}
 }
 

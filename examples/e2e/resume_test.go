@@ -72,7 +72,7 @@ func TestClientGoInformerResumesAcrossRestart(t *testing.T) {
 		var events seen
 		lw := cache.NewListWatchFromClient(typed(t, c), "widgets", metav1.NamespaceAll, fields.Everything())
 		informer := cache.NewSharedIndexInformer(lw, &Widget{}, 0, cache.Indexers{})
-		run(quiet(t), t, informer, &events)
+		run(withCheckedLog(t), t, informer, &events)
 		post(t, client, newWidget("beta", 1))
 		events.wants(t, "add alpha", "add beta")
 		watches := sent.Count(isWatch)
@@ -167,11 +167,11 @@ func TestKubectlGetWatchAcrossRestart(t *testing.T) {
 				t.Errorf("a kubectl that watched ended with %d: %s", code, p.Stderr)
 			}
 		}
-		var told []string
+		var types []string
 		for line := range strings.Lines(second.Stdout.String()) {
-			told = append(told, line[:min(len(line), len(`{"type":"MODIFIED"`))])
+			types = append(types, line[:min(len(line), len(`{"type":"MODIFIED"`))])
 		}
-		if got := strings.Join(told, " "); got != `{"type":"ADDED","o {"type":"MODIFIED" {"type":"ADDED","o` {
+		if got := strings.Join(types, " "); got != `{"type":"ADDED","o {"type":"MODIFIED" {"type":"ADDED","o` {
 			t.Errorf("the watch from before the restart showed\n%s", second.Stdout)
 		}
 	})
@@ -239,7 +239,7 @@ func TestClientGoSlowWatchListCatchesUp(t *testing.T) {
 	sent.Record(slow)
 	lw := cache.NewListWatchFromClient(typed(t, slow), "widgets", metav1.NamespaceAll, fields.Everything())
 	informer := cache.NewSharedIndexInformer(lw, &Widget{}, 0, cache.Indexers{})
-	ctx, cancel := context.WithCancel(quiet(t))
+	ctx, cancel := context.WithCancel(withCheckedLog(t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -211,7 +211,7 @@ func TestKubernetesObjectsMergeAsUpstream(t *testing.T) {
 
 // fieldsAndMerge returns the fields of a, the changes from a to b, and the merge result. ok is false if the converter does not
 // have the kind.
-func fieldsAndMerge(t *testing.T, c managedfields.TypeConverter, a, b apiruntime.Object) (told string, ok bool) {
+func fieldsAndMerge(t *testing.T, c managedfields.TypeConverter, a, b apiruntime.Object) (result string, ok bool) {
 	t.Helper()
 	one, err := c.ObjectToTyped(a, smdtyped.AllowDuplicates)
 	if err != nil && strings.Contains(err.Error(), "no type found") {

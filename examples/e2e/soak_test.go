@@ -42,10 +42,10 @@ func soakTime(t *testing.T) time.Duration {
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t)
-	quietly := klog.NewContext(t.Context(), harness.NewLog().Logger()) // drops the client's log lines about the missing server
+	silent := klog.NewContext(t.Context(), harness.NewLog().Logger()) // drops the client's log lines about the missing server
 	var working sync.WaitGroup
 	defer working.Wait() // after cancel and end, also if the test ends early
-	ctx, cancel := context.WithTimeout(quietly, soakTime(t))
+	ctx, cancel := context.WithTimeout(silent, soakTime(t))
 	defer cancel()
 	users := make([]*user, 6)
 	for i := range users {
@@ -59,14 +59,14 @@ func TestSoak(t *testing.T) {
 	working.Wait()
 
 	// Without disturbances, the expected state is reached at the end.
-	calm, end := context.WithCancel(quietly)
+	calm, end := context.WithCancel(silent)
 	defer end()
 	working.Go(func() { c.manage(calm, 0) })
 	for _, u := range users {
-		harness.Eventually(t, u.name+" is as it was left, and folded", func() bool { return u.settled(quietly) })
+		harness.Eventually(t, u.name+" is as it was left, and folded", func() bool { return u.settled(silent) })
 	}
-	harness.Eventually(t, "only the lists of shelves are left", func() bool { return c.listsAreThoseOfShelves(quietly) })
-	c.wantEvents(quietly)
+	harness.Eventually(t, "only the lists of shelves are left", func() bool { return c.listsAreThoseOfShelves(silent) })
+	c.wantEvents(silent)
 	end()
 	working.Wait()
 	c.judgeLogs()

@@ -87,7 +87,7 @@ func storm(t *testing.T, hello *harness.Server, round int) map[string]*Widget {
 
 // createAndUpdate creates a widget with size 1 and updates it to 2. It calls tell for each acknowledged state.
 func createAndUpdate(ctx context.Context, client rest.Interface, name string, tell func(*Widget)) (*Widget, error) {
-	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
+	ctx, cancel := context.WithTimeout(ctx, harness.Timeout)
 	defer cancel()
 	created, updated := new(Widget), new(Widget)
 	w := newWidget(name, 1)

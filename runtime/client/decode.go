@@ -66,8 +66,8 @@ func (d decoder) object(text json.RawMessage) (runtime.Object, error) {
 	if u.Object == nil {
 		return nil, errors.New("it is no JSON object")
 	}
-	if said := u.GroupVersionKind(); said.Kind != "" && said != d.sent {
-		return nil, fmt.Errorf("it is of %s", said)
+	if gvk := u.GroupVersionKind(); gvk.Kind != "" && gvk != d.sent {
+		return nil, fmt.Errorf("it is of %s", gvk)
 	}
 	u.SetGroupVersionKind(d.sent)
 	if kind != nil {

@@ -71,7 +71,7 @@ func runModel(t *testing.T, o client.ReadersOptions, seed uint64) {
 			}
 		}
 		w.leave(false)
-		w.do(func() { w.quiet = false })
+		w.do(func() { w.silent = false })
 		done <- last
 	})
 	wait.Go(func() { followChanges(ctx, t, m, r) })
@@ -125,7 +125,7 @@ func step(w *wire, m *model, random *rand.Rand) (revision int64) {
 	case n == 36:
 		w.leave(true)
 	case n == 35:
-		w.do(func() { w.quiet = !w.quiet })
+		w.do(func() { w.silent = !w.silent })
 	case n == 37:
 		w.leave(false)
 	case n == 38:

@@ -270,14 +270,14 @@ func TestAtLeastOnASilentWatch(t *testing.T) {
 		w.put("n", "a", "red")
 		r := w.readers(o).Reader(boatKind)
 		list(t, r, runtime.Query{})
-		w.do(func() { w.quiet = true })
+		w.do(func() { w.silent = true })
 		at := w.put("n", "b", "red")
 		w.delete("n", "a")
 		if _, got := list(t, r, runtime.Query{At: runtime.AtLeast(at)}); !slices.Contains(got, "n/b=red") {
 			t.Errorf("the write is not there: %s", got)
 		}
 		// The late events belong to a state before the list, and are not applied again.
-		w.do(func() { w.quiet = false })
+		w.do(func() { w.silent = false })
 		at = w.put("n", "c", "red")
 		_, got := list(t, r, runtime.Query{At: runtime.AtLeast(at)})
 		want(t, "state", got, []string{"n/b=red", "n/c=red"})

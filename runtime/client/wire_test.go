@@ -38,7 +38,7 @@ type wire struct {
 	initial   bool  // watches may begin by sending all objects
 	away      bool
 	gone      bool // the resource is not served
-	quiet     bool // watches send nothing
+	silent    bool // watches send nothing
 	lists     int
 	pages     int
 	watches   int
@@ -284,7 +284,7 @@ func (w *wire) watch(rw http.ResponseWriter, req *http.Request) {
 			panic(http.ErrAbortHandler)
 		case w.epoch != epoch:
 			panic(http.ErrAbortHandler)
-		case next < 0 || w.quiet:
+		case next < 0 || w.silent:
 			w.more.Wait()
 			continue
 		}

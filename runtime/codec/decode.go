@@ -98,14 +98,14 @@ func decodeUsual(s *runtime.Scheme, f Format, body []byte, want schema.GroupVers
 	if !ok {
 		return Decoded{}, false
 	}
-	said, ok := obj.GetObjectKind().(*metav1.TypeMeta)
+	typeMeta, ok := obj.GetObjectKind().(*metav1.TypeMeta)
 	if !ok {
 		return Decoded{}, false
 	}
-	canonical := says(said, want)
+	canonical := says(typeMeta, want)
 	if !canonical {
-		gv, err := schema.ParseGroupVersion(said.APIVersion)
-		if err != nil || complete(gv.WithKind(said.Kind), want) != want {
+		gv, err := schema.ParseGroupVersion(typeMeta.APIVersion)
+		if err != nil || complete(gv.WithKind(typeMeta.Kind), want) != want {
 			return Decoded{}, false
 		}
 	}
@@ -163,15 +163,15 @@ func StrictError(problems []error) error { return apiruntime.NewStrictDecodingEr
 
 // kindOf reads kind and apiVersion from a body in JSON.
 func kindOf(text []byte) (schema.GroupVersionKind, error) {
-	said := struct { // the type and its tags show in the text of errors, which is that of kube-apiserver
+	typeMeta := struct { // the type and its tags show in the text of errors, which is that of kube-apiserver
 		APIVersion string `json:"apiVersion,omitempty"`
 		Kind       string `json:"kind,omitempty"`
 	}{}
-	if err := json.Unmarshal(text, &said); err != nil {
+	if err := json.Unmarshal(text, &typeMeta); err != nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("couldn't get version/kind; json parse error: %v", err)
 	}
-	gv, err := schema.ParseGroupVersion(said.APIVersion)
-	return gv.WithKind(said.Kind), err
+	gv, err := schema.ParseGroupVersion(typeMeta.APIVersion)
+	return gv.WithKind(typeMeta.Kind), err
 }
 
 // untyped decodes a body for a kind without a Go type. The object is of the kind that the body names.

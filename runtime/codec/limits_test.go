@@ -128,10 +128,10 @@ func TestBodiesAreWeighed(t *testing.T) {
 	items := `{"apiVersion":"example.com/v1","kind":"Free","spec":[` + strings.Repeat(`{},`, 1000) + `{}]}`
 	const least, most = 16 << 10, 1 << 20
 	for _, row := range []struct {
-		f    codec.Format
-		want schema.GroupVersionKind
-		body string
-		told bool
+		f       codec.Format
+		want    schema.GroupVersionKind
+		body    string
+		weighed bool
 	}{
 		{codec.JSON(), pod, containers, true}, {codec.YAML(), pod, containers, true}, {codec.JSON(), free, items, true}, {codec.YAML(), free, items, true},
 		{codec.JSON(), pod, `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{}]}}`, false},
@@ -141,14 +141,14 @@ func TestBodiesAreWeighed(t *testing.T) {
 			got = max(got, bytes)
 			return refuse
 		}}
-		if _, err := codec.DecodeWithin(s, row.f, []byte(row.body), row.want, codec.Ignore, limits); err != nil || (got > 0) != row.told {
+		if _, err := codec.DecodeWithin(s, row.f, []byte(row.body), row.want, codec.Ignore, limits); err != nil || (got > 0) != row.weighed {
 			t.Errorf("%s %s: %d bytes, %v", row.f.MediaType(), row.want.Kind, got, err)
 		}
-		if row.told && (got < least || got > most) {
+		if row.weighed && (got < least || got > most) {
 			t.Errorf("%s %s: %d bytes", row.f.MediaType(), row.want.Kind, got)
 		}
 		refuse = errors.New("no room")
-		if _, err := codec.DecodeWithin(s, row.f, []byte(row.body), row.want, codec.Ignore, limits); row.told && !errors.Is(err, refuse) {
+		if _, err := codec.DecodeWithin(s, row.f, []byte(row.body), row.want, codec.Ignore, limits); row.weighed && !errors.Is(err, refuse) {
 			t.Errorf("%s %s: %v", row.f.MediaType(), row.want.Kind, err)
 		}
 	}

@@ -221,7 +221,7 @@ func (t *Typed) readUsual(value []byte) (obj runtime.Object, ok bool) {
 	if obj, ok = kind.Read(value); !ok {
 		return nil, false
 	}
-	if said, ok := obj.GetObjectKind().(*metav1.TypeMeta); !ok || !says(said, t.storage) {
+	if typeMeta, ok := obj.GetObjectKind().(*metav1.TypeMeta); !ok || !says(typeMeta, t.storage) {
 		return nil, false
 	}
 	kind.SetDefaults(obj)

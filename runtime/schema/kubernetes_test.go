@@ -81,19 +81,19 @@ func TestKubernetesTypesHaveTheirMarkers(t *testing.T) {
 			s = s.Properties[c.property]
 			s.Required = nil
 		}
-		told := map[string]any{}
+		markers := map[string]any{}
 		for name, value := range s.Extensions {
 			if name != "x-kubernetes-group-version-kind" {
-				told[name] = value
+				markers[name] = value
 			}
 		}
 		if s.Default != nil {
-			told["default"] = s.Default
+			markers["default"] = s.Default
 		}
 		if len(s.Required) > 0 {
-			told["required"] = s.Required
+			markers["required"] = s.Required
 		}
-		got, err := json.Marshal(told)
+		got, err := json.Marshal(markers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,11 +171,11 @@ func makeKubernetesTable(t *testing.T) []byte {
 	var out bytes.Buffer
 	var heads, bodies []string
 	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery"} {
-		told, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module).Output()
+		output, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module).Output()
 		if err != nil {
 			t.Fatalf("find the source of %s: %v", module, err)
 		}
-		version, dir, _ := strings.Cut(strings.TrimSpace(string(told)), " ")
+		version, dir, _ := strings.Cut(strings.TrimSpace(string(output)), " ")
 		heads = append(heads, module+" "+version)
 		bodies = append(bodies, modulePackages(t, module, dir, kubernetesPackages(module))...)
 	}

@@ -173,9 +173,9 @@ func TestDefaultsAreCounted(t *testing.T) {
 			}
 			return o
 		}
-		s, told := hostile(t, tt.schema), []int{}
+		s, calls := hostile(t, tt.schema), []int{}
 		got := object()
-		if err := s.SetDefaultsWithin(got, func(bytes int) error { told = append(told, bytes); return nil }); err != nil {
+		if err := s.SetDefaultsWithin(got, func(bytes int) error { calls = append(calls, bytes); return nil }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if want := object(); true {
@@ -184,8 +184,8 @@ func TestDefaultsAreCounted(t *testing.T) {
 				t.Errorf("%s: other defaults when they are counted", name)
 			}
 		}
-		if len(told) != tt.calls || tt.calls > 0 && (told[len(told)-1] < tt.least || told[len(told)-1] > tt.most) {
-			t.Errorf("%s: told of %d", name, told)
+		if len(calls) != tt.calls || tt.calls > 0 && (calls[len(calls)-1] < tt.least || calls[len(calls)-1] > tt.most) {
+			t.Errorf("%s: told of %d", name, calls)
 		}
 		refused := errors.New("no room")
 		got = object()

@@ -39,8 +39,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestTogether uses a schema concurrently while its regular expressions are compiled.
-func TestTogether(t *testing.T) {
+// TestConcurrentUse uses a schema concurrently while its regular expressions are compiled.
+func TestConcurrentUse(t *testing.T) {
 	for range 20 {
 		s, object := mustCompile(t, widgetSchema()), widget(t)
 		var users sync.WaitGroup

@@ -218,7 +218,7 @@ func (j judge) enumError(f *findings, w *Values, v any, at string) {
 	if j.effort.tell(w.enumBytes) {
 		f.check(openapierrors.EnumFail(at, in, v, w.Enum))
 	} else {
-		f.add(jsonvalue.ErrNotTold)
+		f.add(jsonvalue.ErrNotReported)
 	}
 }
 

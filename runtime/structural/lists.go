@@ -16,9 +16,9 @@ func (s *Schema) CheckLists(path *field.Path, value any) field.ErrorList {
 	if s.listsFit(value) {
 		return nil
 	}
-	var told jsonvalue.Errors
-	s.listErrors(&told, path, value)
-	return told.List
+	var errs jsonvalue.Errors
+	s.listErrors(&errs, path, value)
+	return errs.List
 }
 
 // CheckListsUpdate is like CheckLists, for a value that was old before the update. If old has any duplicates, no error is
@@ -91,44 +91,44 @@ func (s *Schema) sameKeys(a, b any) bool {
 }
 
 // listErrors adds the errors of a value.
-func (s *Schema) listErrors(told *jsonvalue.Errors, path *field.Path, value any) {
-	if traitOf(s)&hasListType == 0 || told.Full() {
+func (s *Schema) listErrors(errs *jsonvalue.Errors, path *field.Path, value any) {
+	if traitOf(s)&hasListType == 0 || errs.Full() {
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if property, ok := s.Properties[name]; ok {
-				property.listErrors(told, path.Child(name), v[name])
+				property.listErrors(errs, path.Child(name), v[name])
 			} else {
-				s.Additional.listErrors(told, path.Key(name), v[name])
+				s.Additional.listErrors(errs, path.Key(name), v[name])
 			}
 		}
 	case []any:
 		switch s.ListType {
 		case word.ListSet:
 			for _, i := range jsonvalue.Repeated(v) {
-				if told.Full() {
+				if errs.Full() {
 					return
 				}
-				told.Add(field.Duplicate(path.Index(i), v[i]))
+				errs.Add(field.Duplicate(path.Index(i), v[i]))
 			}
 		case word.ListMap:
-			s.keyErrors(told, path, v)
+			s.keyErrors(errs, path, v)
 		}
 		for i, element := range v {
-			s.Items.listErrors(told, path.Index(i), element)
+			s.Items.listErrors(errs, path.Index(i), element)
 		}
 	}
 }
 
 // keyErrors adds an error for each element of a list of type map that has the keys of an earlier one.
-func (s *Schema) keyErrors(told *jsonvalue.Errors, path *field.Path, list []any) {
+func (s *Schema) keyErrors(errs *jsonvalue.Errors, path *field.Path, list []any) {
 	keys := make([]any, len(list))
 	for i, element := range list {
 		object, ok := element.(map[string]any)
 		if !ok && element != nil {
-			told.Add(field.Invalid(path.Index(i), element, "must be an object for an array of list-type map"))
+			errs.Add(field.Invalid(path.Index(i), element, "must be an object for an array of list-type map"))
 			return
 		}
 		key := map[string]any{}
@@ -151,10 +151,10 @@ func (s *Schema) keyErrors(told *jsonvalue.Errors, path *field.Path, list []any)
 		}
 	}
 	for _, i := range jsonvalue.Repeated(compared) {
-		if told.Full() {
+		if errs.Full() {
 			return
 		}
-		told.Add(field.Duplicate(path.Index(i), keys[i]))
+		errs.Add(field.Duplicate(path.Index(i), keys[i]))
 	}
 }
 

@@ -35,7 +35,7 @@ type installed struct {
 	events *registry.Typed[*corev1.Event]
 }
 
-func newWinged(t *testing.T, b storage.Backend, o builtin.Options) *installed {
+func newInstalled(t *testing.T, b storage.Backend, o builtin.Options) *installed {
 	t.Helper()
 	srv, err := server.New(server.Options{Storage: func(context.Context) (storage.Backend, error) { return b, nil }})
 	if err != nil {
@@ -133,10 +133,10 @@ func TestOneOfTwoServersLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := memory.New(memory.Options{})
 		defer func() { _ = backend.Close() }()
-		a := newWinged(t, shared{backend}, builtin.Options{Identity: "a"})
+		a := newInstalled(t, shared{backend}, builtin.Options{Identity: "a"})
 		ctx := t.Context()
 		a.collects(ctx, t)
-		b := newWinged(t, shared{backend}, builtin.Options{Identity: "b"})
+		b := newInstalled(t, shared{backend}, builtin.Options{Identity: "b"})
 		time.Sleep(time.Minute)
 		if got := b.leader(ctx, t); got != "a" {
 			t.Errorf("%q leads, want a", got)
@@ -156,10 +156,10 @@ func TestOneOfTwoServersLeads(t *testing.T) {
 }
 
 // An event reports an owner in another namespace.
-func TestInvalidOwnersAreTold(t *testing.T) {
+func TestInvalidOwnersAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWinged(t, memory.New(memory.Options{}), builtin.Options{})
+		w := newInstalled(t, memory.New(memory.Options{}), builtin.Options{})
 		defer func() { _ = w.srv.Close() }()
 		ctx := t.Context()
 		owner, err := w.maps.Create(ctx, "kube-system", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
@@ -193,7 +193,7 @@ func TestInvalidOwnersAreTold(t *testing.T) {
 func TestAStorageOfOneProcessNeedsNoLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWinged(t, memory.New(memory.Options{}), builtin.Options{})
+		w := newInstalled(t, memory.New(memory.Options{}), builtin.Options{})
 		w.collects(t.Context(), t)
 		if got := w.leader(t.Context(), t); got != "" {
 			t.Errorf("%q leads", got)
@@ -205,7 +205,7 @@ func TestAStorageOfOneProcessNeedsNoLease(t *testing.T) {
 func TestMissingNamespacesMayBeAllowed(t *testing.T) {
 	t.Parallel()
 	for _, allow := range []bool{false, true} {
-		w := newWinged(t, memory.New(memory.Options{}), builtin.Options{AllowMissingNamespaces: allow})
+		w := newInstalled(t, memory.New(memory.Options{}), builtin.Options{AllowMissingNamespaces: allow})
 		_, err := w.maps.Create(t.Context(), "nowhere", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 		if allow && err != nil || !allow && (!apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "nowhere" not found`)) {
 			t.Errorf("allowed %v: %v", allow, err)
@@ -215,13 +215,13 @@ func TestMissingNamespacesMayBeAllowed(t *testing.T) {
 
 func TestNoNamespaceAdmission(t *testing.T) {
 	t.Parallel()
-	w := newWinged(t, memory.New(memory.Options{}), builtin.Options{NoNamespaceAdmission: true})
+	w := newInstalled(t, memory.New(memory.Options{}), builtin.Options{NoNamespaceAdmission: true})
 	if _, err := w.maps.Create(t.Context(), "nowhere", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheWingIsInstalledOnce(t *testing.T) {
+func TestTheExtensionIsInstalledOnce(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]server.Extension{
 		"namespaces": builtin.New(builtin.Options{}),

@@ -53,7 +53,7 @@ func TestDeletionTakesTheObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		const want = "True InstanceDeletionPending: CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-		if got := said(&d, apiextensionsv1.Terminating); got != want {
+		if got := conditionText(&d, apiextensionsv1.Terminating); got != want {
 			t.Errorf("Terminating is %q, want %q", got, want)
 		}
 		if d.Generation != 1 || d.DeletionTimestamp == nil || d.DeletionGracePeriodSeconds != nil || fmt.Sprint(d.Finalizers) != "[customresourcecleanup.apiextensions.k8s.io]" {
@@ -96,7 +96,7 @@ func TestDeletionWaitsForFinalizers(t *testing.T) {
 		t.Errorf("a create with generateName is answered with %s", got)
 	}
 	d := s.await("widgets.example.com", hasReason(apiextensionsv1.Terminating, "InstanceDeletionInProgress"))
-	if got, want := said(d, apiextensionsv1.Terminating), "True InstanceDeletionInProgress: CustomResource deletion is in progress"; got != want {
+	if got, want := conditionText(d, apiextensionsv1.Terminating), "True InstanceDeletionInProgress: CustomResource deletion is in progress"; got != want {
 		t.Errorf("Terminating is %q, want %q", got, want)
 	}
 	eventually(t, func() bool { return s.verbs("widgets") == "[delete deletecollection get list watch]" }, func() string { return s.verbs("widgets") })
@@ -135,7 +135,7 @@ func TestOthersHoldADefinition(t *testing.T) {
 	s.want(http.StatusCreated, "POST", widgetsPath, object("Widget", "one"))
 	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
 	d := s.await("widgets.example.com", hasReason(apiextensionsv1.Terminating, "InstanceDeletionCompleted"))
-	if got, want := said(d, apiextensionsv1.Terminating), "False InstanceDeletionCompleted: removed all instances"; got != want {
+	if got, want := conditionText(d, apiextensionsv1.Terminating), "False InstanceDeletionCompleted: removed all instances"; got != want {
 		t.Errorf("Terminating is %q, want %q", got, want)
 	}
 	if got := s.count(widgetsPath); got != 0 {
@@ -284,7 +284,7 @@ func TestADeletionIsCutOff(t *testing.T) {
 }
 
 // A condition lists the objects that cannot be deleted. Their deletion is tried again, also if a plug-in returns NotFound.
-func TestADeletionThatFailsIsTold(t *testing.T) {
+func TestADeletionThatFailsIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		why  error
 		want string
@@ -312,7 +312,7 @@ func testADeletionThatFails(t *testing.T, why error, text string) {
 	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
 	d := s.await("widgets.example.com", hasReason(apiextensionsv1.Terminating, "InstanceDeletionFailed"))
 	want := "True InstanceDeletionFailed: could not issue all deletes: " + text
-	if got := said(d, apiextensionsv1.Terminating); got != want {
+	if got := conditionText(d, apiextensionsv1.Terminating); got != want {
 		t.Errorf("Terminating is %q, want %q", got, want)
 	}
 	good.Store(true)

@@ -26,10 +26,10 @@ func TestADefinitionIsEstablished(t *testing.T) {
 	d := s.await("widgets.example.com", isTrue(apiextensionsv1.Established))
 	// The API works as soon as the condition Established is visible.
 	s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/widgets", object("Widget", "one"))
-	if got, want := said(d, apiextensionsv1.NamesAccepted), "True NoConflicts: no conflicts found"; got != want {
+	if got, want := conditionText(d, apiextensionsv1.NamesAccepted), "True NoConflicts: no conflicts found"; got != want {
 		t.Errorf("NamesAccepted is %q, want %q", got, want)
 	}
-	if got, want := said(d, apiextensionsv1.Established), "True InitialNamesAccepted: the initial names have been accepted"; got != want {
+	if got, want := conditionText(d, apiextensionsv1.Established), "True InitialNamesAccepted: the initial names have been accepted"; got != want {
 		t.Errorf("Established is %q, want %q", got, want)
 	}
 	if len(d.Status.Conditions) != 2 || d.Generation != 1 {
@@ -67,10 +67,10 @@ func TestNamesInUse(t *testing.T) {
 		d.Spec.Names.Singular, d.Spec.Names.ShortNames, d.Spec.Names.Categories = "aa", []string{"a", "y"}, []string{"all"}
 	}))
 	d := s.await("bb.example.com", hasReason(apiextensionsv1.NamesAccepted, "ListKindConflict"))
-	if got, want := said(d, apiextensionsv1.NamesAccepted), `False ListKindConflict: "AaList" is already in use`; got != want {
+	if got, want := conditionText(d, apiextensionsv1.NamesAccepted), `False ListKindConflict: "AaList" is already in use`; got != want {
 		t.Errorf("NamesAccepted is %q, want %q", got, want)
 	}
-	if got, want := said(d, apiextensionsv1.Established), "False NotAccepted: not all names are accepted"; got != want {
+	if got, want := conditionText(d, apiextensionsv1.Established), "False NotAccepted: not all names are accepted"; got != want {
 		t.Errorf("Established is %q, want %q", got, want)
 	}
 	if got := d.Status.AcceptedNames; got.Plural != "bb" || got.Singular != "" || got.Kind != "" || got.ListKind != "" || got.ShortNames != nil || !slices.Equal(got.Categories, []string{"all"}) {
@@ -97,7 +97,7 @@ func TestNamesOfAnEstablishedDefinitionChange(t *testing.T) {
 	}
 	merge(`["bb","c"]`)
 	d := s.await("aa.example.com", hasReason(apiextensionsv1.NamesAccepted, "ShortNamesConflict"))
-	if got, want := said(d, apiextensionsv1.NamesAccepted), `False ShortNamesConflict: "bb" is already in use`; got != want {
+	if got, want := conditionText(d, apiextensionsv1.NamesAccepted), `False ShortNamesConflict: "bb" is already in use`; got != want {
 		t.Errorf("NamesAccepted is %q, want %q", got, want)
 	}
 	if !isTrue(apiextensionsv1.Established)(d) || !slices.Equal(d.Status.AcceptedNames.ShortNames, []string{"a"}) {
@@ -145,7 +145,7 @@ func TestNamesOfGoKinds(t *testing.T) {
 	s.define(definitionOf("tools", "Hammer"))
 	s.define(definitionOf("hammers", "Tool"))
 	d := s.await("tools.example.com", hasReason(apiextensionsv1.NamesAccepted, "PluralConflict"))
-	if got, want := said(d, apiextensionsv1.NamesAccepted), `False PluralConflict: "tools" is already in use`; got != want {
+	if got, want := conditionText(d, apiextensionsv1.NamesAccepted), `False PluralConflict: "tools" is already in use`; got != want {
 		t.Errorf("NamesAccepted is %q, want %q", got, want)
 	}
 	s.await("hammers.example.com", hasReason(apiextensionsv1.NamesAccepted, "ListKindConflict"))
@@ -247,12 +247,12 @@ func TestApprovalOfAProtectedGroup(t *testing.T) {
 	})
 	s.establish(d)
 	got := s.await(d.Name, hasReason(apiextensionsv1.KubernetesAPIApprovalPolicyConformant, "UnapprovedAnnotation"))
-	if got, want := said(got, apiextensionsv1.KubernetesAPIApprovalPolicyConformant), `False UnapprovedAnnotation: not approved: "unapproved, a test"`; got != want {
+	if got, want := conditionText(got, apiextensionsv1.KubernetesAPIApprovalPolicyConformant), `False UnapprovedAnnotation: not approved: "unapproved, a test"`; got != want {
 		t.Errorf("the condition is %q, want %q", got, want)
 	}
 	s.want(http.StatusOK, "PATCH", crdsPath+"/"+d.Name, `{"metadata":{"annotations":{"api-approved.kubernetes.io":"https://example.com/1"}}}`, "Content-Type", "application/merge-patch+json")
 	got = s.await(d.Name, isTrue(apiextensionsv1.KubernetesAPIApprovalPolicyConformant))
-	if got, want := said(got, apiextensionsv1.KubernetesAPIApprovalPolicyConformant), `True ApprovedAnnotation: approved in https://example.com/1`; got != want {
+	if got, want := conditionText(got, apiextensionsv1.KubernetesAPIApprovalPolicyConformant), `True ApprovedAnnotation: approved in https://example.com/1`; got != want {
 		t.Errorf("the condition is %q, want %q", got, want)
 	}
 }
@@ -389,7 +389,7 @@ func TestADefinitionThatCannotBeServed(t *testing.T) {
 	s := newSite(t, b)
 	for name, want := range map[string]string{"hooks": "its conversion webhook cannot be called", "shapes": "its schema is not structural"} {
 		d := s.await(name+".example.com", hasReason(apiextensionsv1.Established, "NotServed"))
-		if got := said(d, apiextensionsv1.Established); !strings.Contains(got, want) || isTrue(apiextensionsv1.Established)(d) {
+		if got := conditionText(d, apiextensionsv1.Established); !strings.Contains(got, want) || isTrue(apiextensionsv1.Established)(d) {
 			t.Errorf("Established is %q", got)
 		}
 		if got := condition(d, apiextensionsv1.NonStructuralSchema).Status == apiextensionsv1.ConditionTrue; got != (name == "shapes") {

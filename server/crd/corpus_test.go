@@ -110,8 +110,8 @@ func (c corpusCase) differs(t *testing.T, srv *servertest.Server) string {
 	slices.SortFunc(c.Causes, byField)
 	if !slices.Equal(causes, c.Causes) {
 		want, _ := json.Marshal(c.Causes)
-		said, _ := json.Marshal(causes)
-		return "the causes are " + string(said) + ", want " + string(want)
+		encoded, _ := json.Marshal(causes)
+		return "the causes are " + string(encoded) + ", want " + string(want)
 	}
 	return ""
 }

@@ -155,8 +155,8 @@ func TestInvalidBundle(t *testing.T) {
 	})
 	s.define(d)
 	got := s.await(d.Name, hasReason(apiextensionsv1.Established, "InvalidCABundle"))
-	if want := "False InvalidCABundle: The conversion webhook CABundle is invalid"; said(got, apiextensionsv1.Established) != want {
-		t.Errorf("Established is %q", said(got, apiextensionsv1.Established))
+	if want := "False InvalidCABundle: The conversion webhook CABundle is invalid"; conditionText(got, apiextensionsv1.Established) != want {
+		t.Errorf("Established is %q", conditionText(got, apiextensionsv1.Established))
 	}
 	s.want(404, "GET", cratesIn(hooked, "v1"), "")
 	s.put(d.Name, func(d *apiextensionsv1.CustomResourceDefinition) {

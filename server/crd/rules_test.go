@@ -31,7 +31,7 @@ func looseSteps() []step {
 	}
 }
 
-const toldOfManagers = "a warning says that managedFields could not be brought up to date; there nobody is told"
+const managersWarning = "a warning says that managedFields could not be brought up to date; there nobody is told"
 
 // strictSteps use these objects after the definition has become strict.
 func strictSteps() []step {
@@ -56,8 +56,8 @@ func strictSteps() []step {
 		{method: "PATCH", path: loose + "/a/status", contentType: merge, body: `{"status":{"note":"m"}}`},
 		{method: "PATCH", path: loose + "/a/status", contentType: merge, body: `{"status":{"phase":"Worse"}}`},
 		{method: "PATCH", path: loose + "/a/status", contentType: merge, body: `{"status":null}`},
-		{method: "PATCH", path: loose + "/b", contentType: merge, body: `{"spec":{"color":"green"}}`, differs: toldOfManagers},
-		{method: "PATCH", path: loose + "/b", contentType: merge, body: `{"spec":{"size":2}}`, differs: toldOfManagers},
+		{method: "PATCH", path: loose + "/b", contentType: merge, body: `{"spec":{"color":"green"}}`, differs: managersWarning},
+		{method: "PATCH", path: loose + "/b", contentType: merge, body: `{"spec":{"size":2}}`, differs: managersWarning},
 		{method: "PATCH", path: loose + "/c", contentType: merge, body: `{"metadata":{"labels":{"x":"y"}}}`},
 		{method: "PATCH", path: loose + "/c", contentType: merge, body: `{"spec":{"free":"x"}}`},
 		{method: "PATCH", path: loose + "/c?fieldManager=one", contentType: apply, body: looseObject("c", `,"spec":{"needed":"x"}`)},

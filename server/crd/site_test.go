@@ -214,8 +214,8 @@ func hasReason(t apiextensionsv1.CustomResourceDefinitionConditionType, reason s
 	return func(d *apiextensionsv1.CustomResourceDefinition) bool { return condition(d, t).Reason == reason }
 }
 
-// said returns the status, reason and message of a condition.
-func said(d *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) string {
+// conditionText returns the status, reason and message of a condition.
+func conditionText(d *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) string {
 	c := condition(d, t)
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }

@@ -85,7 +85,7 @@ func (in *inside) terminating(name string) string {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	return said(d, apiextensionsv1.Terminating)
+	return conditionText(d, apiextensionsv1.Terminating)
 }
 
 // Objects that are held for long are reported once, and the definition is removed when they are gone.

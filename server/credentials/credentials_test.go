@@ -326,15 +326,15 @@ func TestFromFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := func(certPEM []byte, told int) {
+	want := func(certPEM []byte, reported int) {
 		t.Helper()
 		for range 3 {
 			if c, err := get(nil); err != nil || !bytes.Equal(c.Certificate[0], parse(t, certPEM).Raw) {
 				t.Errorf("another certificate, %v", err)
 			}
 		}
-		if len(problems) != told {
-			t.Errorf("told of %v, want %d", problems, told)
+		if len(problems) != reported {
+			t.Errorf("told of %v, want %d", problems, reported)
 		}
 	}
 	want(first.ClientCertPEM, 0)

@@ -152,12 +152,12 @@ func TestHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := open(t, credentials.Options{})
+	otherAuthority := open(t, credentials.Options{})
 	for _, test := range []struct {
 		name   string
 		bundle *credentials.Bundle // has the certificate of the client
 		want   int
-	}{{"its own", b, http.StatusOK}, {"none", nil, http.StatusForbidden}, {"another authority's", stranger, http.StatusUnauthorized}} {
+	}{{"its own", b, http.StatusOK}, {"none", nil, http.StatusForbidden}, {"another authority's", otherAuthority, http.StatusUnauthorized}} {
 		config := &tls.Config{RootCAs: x509.NewCertPool()}
 		config.RootCAs.AppendCertsFromPEM(b.CAPEM)
 		if test.bundle != nil {
@@ -181,7 +181,7 @@ func TestHandshake(t *testing.T) {
 			}
 		}
 	}
-	_, err = (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: stranger.ClientCAs}}}).Get("https://localhost:" + port)
+	_, err = (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: otherAuthority.ClientCAs}}}).Get("https://localhost:" + port)
 	if err == nil {
 		t.Error("a client that trusts another authority is content")
 	}

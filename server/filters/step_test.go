@@ -44,14 +44,14 @@ func TestAWatchKeepsNoRequest(t *testing.T) {
 }
 
 // A function of Recover that is called for an aborted watch gets the request, though the request is not kept.
-func TestAnAbortedWatchIsTold(t *testing.T) {
+func TestAnAbortedWatchIsReported(t *testing.T) {
 	t.Parallel()
-	var told *http.Request
+	var got *http.Request
 	h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		filters.Recover(nil, func(r *http.Request) { told = r }), filters.RequestInfo(request.Resolver{}))
+		filters.Recover(nil, func(r *http.Request) { got = r }), filters.RequestInfo(request.Resolver{}))
 	defer func() {
-		if recover() == nil || told == nil || told.Method != http.MethodGet || told.URL.RawQuery != "watch=1" || request.InfoFrom(told.Context()) == nil {
-			t.Errorf("told of %+v", told)
+		if recover() == nil || got == nil || got.Method != http.MethodGet || got.URL.RawQuery != "watch=1" || request.InfoFrom(got.Context()) == nil {
+			t.Errorf("told of %+v", got)
 		}
 	}()
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1", nil))

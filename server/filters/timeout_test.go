@@ -92,17 +92,17 @@ func TestTimeoutAnswers(t *testing.T) {
 // If no time is left, the handler must not begin: its work would be useless, or half of it.
 func TestTimeoutBeforeTheHandlerBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
+		calls := 0
 		h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler began") }),
-			filters.Timeout(func(*http.Request) { told++ }))
+			filters.Timeout(func(*http.Request) { calls++ }))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(time.Second)
 		<-ctx.Done()
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
-		if w.Code != http.StatusGatewayTimeout || told != 1 {
-			t.Errorf("answered %d, told %d times", w.Code, told)
+		if w.Code != http.StatusGatewayTimeout || calls != 1 {
+			t.Errorf("answered %d, told %d times", w.Code, calls)
 		}
 	})
 }
@@ -402,27 +402,27 @@ func TestTimeoutOfAWriteThatJustBegins(t *testing.T) {
 // future.
 type slowWriter struct {
 	http.ResponseWriter
-	begun chan struct{}
-	told  chan time.Time
+	begun     chan struct{}
+	deadlines chan time.Time
 }
 
 func (w *slowWriter) Write(p []byte) (int, error) {
 	close(w.begun)
-	if at := <-w.told; at.Before(time.Now()) {
+	if at := <-w.deadlines; at.Before(time.Now()) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	return w.ResponseWriter.Write(p)
 }
 
 func (w *slowWriter) SetWriteDeadline(at time.Time) error {
-	w.told <- at
+	w.deadlines <- at
 	return nil
 }
 
 // TestTimeoutWhileAnErrorIsWritten: a handler that is writing its own error when the deadline passes may finish.
 func TestTimeoutWhileAnErrorIsWritten(t *testing.T) {
 	ctx := moment{t.Context(), make(chan struct{})}
-	w := &slowWriter{ResponseWriter: httptest.NewRecorder(), begun: make(chan struct{}), told: make(chan time.Time, 10)}
+	w := &slowWriter{ResponseWriter: httptest.NewRecorder(), begun: make(chan struct{}), deadlines: make(chan time.Time, 10)}
 	h := filters.Timeout()(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusGatewayTimeout)
 		_, _ = io.WriteString(w, "too late")

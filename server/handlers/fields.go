@@ -89,9 +89,9 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
 		return nil
 	}
-	c.untold = c.fields.UpdateShown(live, obj, managerName(fieldManager, c.r.UserAgent()), c.showing(c.ctx))
+	c.fieldsErr = c.fields.UpdateShown(live, obj, managerName(fieldManager, c.r.UserAgent()), c.showing(c.ctx))
 	var tooMany *patch.EntriesError
-	if errors.As(c.untold, &tooMany) {
+	if errors.As(c.fieldsErr, &tooMany) {
 		return excerpt.Invalid(c.Kind.GroupKind(), m.GetName(), field.ErrorList{tooMany.Err})
 	}
 	return nil
@@ -105,8 +105,8 @@ func (e *endpoint) showing(ctx *registry.Call) patch.Show {
 // tellFields warns that track has failed. It is called after the change is made: a change that is refused has an error of its
 // own.
 func (c *call) tellFields() {
-	if c.untold != nil {
-		c.ctx.Warn(oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.untold)))
+	if c.fieldsErr != nil {
+		c.ctx.Warn(oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.fieldsErr)))
 	}
 }
 

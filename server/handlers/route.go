@@ -28,7 +28,7 @@ type call struct {
 	untracked bool               // the change is made without managedFields, because the object was too large with them
 	share     *flowcontrol.Share // of the budget; nil until the request counts something
 	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
-	untold    error              // the error of updating managedFields, for a warning
+	fieldsErr error              // the error of updating managedFields, for a warning
 }
 
 // route finds the endpoint of a request and answers the request.

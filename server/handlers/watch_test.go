@@ -178,8 +178,8 @@ func TestWatchBookmarksWhileIdle(t *testing.T) {
 		start := time.Now()
 		s, done, stop := h.watching(base + "?watch=1&allowWatchBookmarks=true&resourceVersion=" + now)
 		defer stop()
-		quiet, _, stopQuiet := h.watching(base + "?watch=1&resourceVersion=" + now)
-		defer stopQuiet()
+		idle, _, stopIdle := h.watching(base + "?watch=1&resourceVersion=" + now)
+		defer stopIdle()
 		<-done
 		took := time.Since(start)
 		if took < 10*time.Minute || took >= 20*time.Minute {
@@ -189,7 +189,7 @@ func TestWatchBookmarksWhileIdle(t *testing.T) {
 		if got := strings.Count(s.text(), "\n"); got < least || strings.Count(s.text(), mark(now, false)) != got {
 			t.Errorf("%d bookmarks in %v: %s", got, took, s.text())
 		}
-		wantWatch(t, quiet, "")
+		wantWatch(t, idle, "")
 	})
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// told returns the lines of /metrics that begin with a name, sorted.
-func told(t *testing.T, h http.Handler, name string) []string {
+// metricLines returns the lines of /metrics that begin with a name, sorted.
+func metricLines(t *testing.T, h http.Handler, name string) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -94,8 +94,8 @@ func TestEndsOfHandlers(t *testing.T) {
 			if got := ask(m, "GET", path, tc.handler); got != tc.aborted {
 				t.Errorf("aborted: %t, want %t", got, tc.aborted)
 			}
-			want(t, "requests", told(t, m.Handler(), "apiserver_request_total"), tc.total...)
-			want(t, "aborts", told(t, m.Handler(), "apiserver_request_aborts_total"), tc.aborts...)
+			want(t, "requests", metricLines(t, m.Handler(), "apiserver_request_total"), tc.total...)
+			want(t, "aborts", metricLines(t, m.Handler(), "apiserver_request_aborts_total"), tc.aborts...)
 		})
 	}
 }
@@ -109,7 +109,7 @@ func TestRequestsThatLast(t *testing.T) {
 	}
 	during := func(expected string, end func()) http.HandlerFunc {
 		return func(http.ResponseWriter, *http.Request) {
-			if got := told(t, m.Handler(), "apiserver_longrunning_requests"); !slices.Contains(got, expected) {
+			if got := metricLines(t, m.Handler(), "apiserver_longrunning_requests"); !slices.Contains(got, expected) {
 				t.Errorf("under way: %q, want %s", got, expected)
 			}
 			end()
@@ -120,9 +120,9 @@ func TestRequestsThatLast(t *testing.T) {
 	ask(m, "GET", list+"?watch=1&fieldSelector=metadata.name%3Da", during(running("", "resource", "WATCH", 1), func() { panic("x") }))
 	ask(m, "GET", path+"/ring", during(running("ring", "resource", "CONNECT", 1), func() { panic(http.ErrAbortHandler) }))
 	ask(m, "POST", path+"/ring", func(http.ResponseWriter, *http.Request) {})
-	want(t, "at the end", told(t, m.Handler(), "apiserver_longrunning_requests"),
+	want(t, "at the end", metricLines(t, m.Handler(), "apiserver_longrunning_requests"),
 		running("", "namespace", "WATCH", 0), running("", "resource", "WATCH", 0), running("ring", "resource", "CONNECT", 0))
-	want(t, "counted", told(t, m.Handler(), "apiserver_request_total"), labels("200", "WATCH", "namespace")+" 1", labels("500", "WATCH", "namespace")+" 1",
+	want(t, "counted", metricLines(t, m.Handler(), "apiserver_request_total"), labels("200", "WATCH", "namespace")+" 1", labels("500", "WATCH", "namespace")+" 1",
 		strings.Replace(labels("200", "POST", "resource"), `subresource=""`, `subresource="ring"`, 1)+" 1")
 }
 
@@ -133,11 +133,11 @@ func TestServeAgain(t *testing.T) {
 	ask(m, "GET", path, ok)
 	m.Serve(nil)
 	ask(m, "GET", path, ok)
-	want(t, "withdrawn", told(t, m.Handler(), "apiserver_request_total"), labels("200", "GET", "resource")+" 1")
+	want(t, "withdrawn", metricLines(t, m.Handler(), "apiserver_request_total"), labels("200", "GET", "resource")+" 1")
 	m.Serve([]metrics.Resource{{GroupVersionResource: widgets(), Deprecated: true}})
 	ask(m, "GET", path, ok)
-	want(t, "back", told(t, m.Handler(), "apiserver_request_total"), labels("200", "GET", "resource")+" 2")
-	want(t, "deprecated", told(t, m.Handler(), "apiserver_requested_deprecated_apis"),
+	want(t, "back", metricLines(t, m.Handler(), "apiserver_request_total"), labels("200", "GET", "resource")+" 2")
+	want(t, "deprecated", metricLines(t, m.Handler(), "apiserver_requested_deprecated_apis"),
 		`{group="example.com",removed_release="",resource="widgets",subresource="",version="v1"} 1`)
 }
 
@@ -190,7 +190,7 @@ func TestCacheHooks(t *testing.T) {
 			`{group="example.com",operation="get",resource="widgets"} 1`,
 		},
 	} {
-		want(t, name, told(t, m.Handler(), name), lines...)
+		want(t, name, metricLines(t, m.Handler(), name), lines...)
 	}
 }
 
@@ -198,18 +198,18 @@ func TestCacheHooks(t *testing.T) {
 func TestEventSizes(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	h := m.Handlers(widgets())
-	want(t, "before the first", told(t, m.Handler(), "apiserver_watch_events_total"))
+	want(t, "before the first", metricLines(t, m.Handler(), "apiserver_watch_events_total"))
 	for _, size := range []int{0, 1, 1024, 1025, 2048, 131072, 131073, 5 << 20} {
 		h.Event(size)
 	}
 	const kind = `group="example.com",resource="widgets",version="v1"`
-	want(t, "events", told(t, m.Handler(), "apiserver_watch_events_total"), "{"+kind+"} 8")
+	want(t, "events", metricLines(t, m.Handler(), "apiserver_watch_events_total"), "{"+kind+"} 8")
 	var lines []string
 	for le, n := range map[string]int{"1024": 3, "2048": 5, "4096": 5, "8192": 5, "16384": 5, "32768": 5, "65536": 5, "131072": 6, "+Inf": 8} {
 		lines = append(lines, fmt.Sprintf(`{%s,le=%q} %d`, kind, le, n))
 	}
-	want(t, "buckets", told(t, m.Handler(), "apiserver_watch_events_sizes_bucket"), lines...)
-	want(t, "sum", told(t, m.Handler(), "apiserver_watch_events_sizes_sum"), fmt.Sprintf("{%s} %g", kind, float64(1+1024+1025+2048+131072+131073+5<<20)))
+	want(t, "buckets", metricLines(t, m.Handler(), "apiserver_watch_events_sizes_bucket"), lines...)
+	want(t, "sum", metricLines(t, m.Handler(), "apiserver_watch_events_sizes_sum"), fmt.Sprintf("{%s} %g", kind, float64(1+1024+1025+2048+131072+131073+5<<20)))
 }
 
 // A backend that cannot count its objects is shown as -1, and does not delay the scrape for longer than the timeout.
@@ -223,14 +223,14 @@ func TestObjectsThatCannotBeCounted(t *testing.T) {
 			return 7, storage.ErrUnavailable
 		}}}
 	})
-	want(t, "objects", told(t, m.Handler(), "apiserver_resource_objects"), `{group="example.com",resource="widgets"} -1`)
+	want(t, "objects", metricLines(t, m.Handler(), "apiserver_resource_objects"), `{group="example.com",resource="widgets"} -1`)
 }
 
 // A collector that fails is left out; the others are served.
 func TestAFailingCollector(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	m.Registerer().MustRegister(broken{prometheus.NewDesc("broken", "Fails.", nil, nil)})
-	if got := told(t, m.Handler(), "apiserver_tls_handshake_errors_total"); len(got) != 1 {
+	if got := metricLines(t, m.Handler(), "apiserver_tls_handshake_errors_total"); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
 }
@@ -257,7 +257,7 @@ func TestFailedHandshakes(t *testing.T) {
 	}
 	var got []string
 	for range 400 {
-		if got = told(t, m.Handler(), "apiserver_tls_handshake_errors_total"); slices.Equal(got, []string{"1"}) {
+		if got = metricLines(t, m.Handler(), "apiserver_tls_handshake_errors_total"); slices.Equal(got, []string{"1"}) {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -267,7 +267,7 @@ func TestFailedHandshakes(t *testing.T) {
 		t.Errorf("written: %q", out.String())
 	}
 	srv.Config.ErrorLog.Print("something else")
-	want(t, "handshakes", told(t, m.Handler(), "apiserver_tls_handshake_errors_total"), "1")
+	want(t, "handshakes", metricLines(t, m.Handler(), "apiserver_tls_handshake_errors_total"), "1")
 }
 
 type syncBuffer struct {

@@ -20,24 +20,24 @@ import (
 // digested is an object with a digest. It counts how often it is described.
 type digested struct {
 	description string
-	said        *atomic.Int64
+	calls       *atomic.Int64
 }
 
 func (d *digested) MergeSchema(meta spec.Schema) *spec.Schema { return &meta }
 
 func (d *digested) OpenAPI() *spec.Schema {
-	d.said.Add(1)
+	d.calls.Add(1)
 	return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Description: d.description}}
 }
 
 func (d *digested) Digest() [sha256.Size]byte { return sha256.Sum256([]byte(d.description)) }
 
 // digestedGroups are the groups of crowd, with digested objects.
-func digestedGroups(t testing.TB, groups int, said *atomic.Int64) []openapi.GroupVersion {
+func digestedGroups(t testing.TB, groups int, calls *atomic.Int64) []openapi.GroupVersion {
 	t.Helper()
 	out := crowd(t, groups)
 	for g := range out {
-		out[g].Resources[0].Object = &digested{fmt.Sprint("object ", g), said}
+		out[g].Resources[0].Object = &digested{fmt.Sprint("object ", g), calls}
 	}
 	return out
 }
@@ -45,12 +45,12 @@ func digestedGroups(t testing.TB, groups int, said *atomic.Int64) []openapi.Grou
 // The list of documents has their hashes before the documents are made.
 func TestListWithoutDocuments(t *testing.T) {
 	t.Parallel()
-	var said atomic.Int64
+	var calls atomic.Int64
 	s := openapi.New(openapi.Options{})
-	s.Set(digestedGroups(t, 20, &said))
+	s.Set(digestedGroups(t, 20, &calls))
 	addresses := index(t, s)
-	if len(addresses) != 2+2*20 || said.Load() != 0 {
-		t.Errorf("%d documents are listed, and for that %d objects were asked", len(addresses), said.Load())
+	if len(addresses) != 2+2*20 || calls.Load() != 0 {
+		t.Errorf("%d documents are listed, and for that %d objects were asked", len(addresses), calls.Load())
 	}
 	hashes := map[string]bool{}
 	for name, address := range addresses {
@@ -67,11 +67,11 @@ func TestListWithoutDocuments(t *testing.T) {
 			t.Errorf("%s with another hash: %d to %s", name, r.StatusCode, r.Header.Get("Location"))
 		}
 	}
-	if said.Load() == 0 {
+	if calls.Load() == 0 {
 		t.Error("nobody was asked for the documents")
 	}
 	other := openapi.New(openapi.Options{})
-	other.Set(digestedGroups(t, 20, &said))
+	other.Set(digestedGroups(t, 20, &calls))
 	if !reflect.DeepEqual(index(t, other), addresses) {
 		t.Error("another server lists others")
 	}
@@ -81,9 +81,9 @@ func TestListWithoutDocuments(t *testing.T) {
 func TestForeseenHashesTellDocumentsApart(t *testing.T) {
 	t.Parallel()
 	const name = "apis/g1.example.com/v1"
-	var said atomic.Int64
+	var calls atomic.Int64
 	show := func(o openapi.Options, change func(gv *openapi.GroupVersion)) (address string, text []byte) {
-		groups := digestedGroups(t, 2, &said)
+		groups := digestedGroups(t, 2, &calls)
 		change(&groups[1])
 		s := openapi.New(o)
 		s.Set(groups)
@@ -99,7 +99,7 @@ func TestForeseenHashesTellDocumentsApart(t *testing.T) {
 		"list kind":   func(r *openapi.Resource) { r.ListKind = "OtherList" },
 		"scope":       func(r *openapi.Resource) { r.Namespaced = !r.Namespaced },
 		"verbs":       func(r *openapi.Resource) { r.Verbs = []string{"get"} },
-		"object":      func(r *openapi.Resource) { r.Object = &digested{"another", &said} },
+		"object":      func(r *openapi.Resource) { r.Object = &digested{"another", &calls} },
 		"fields":      func(r *openapi.Resource) { r.SelectableFields = []string{"spec.x"} },
 		"media types": func(r *openapi.Resource) { r.MediaTypes = []string{"application/x"} },
 		"patches":     func(r *openapi.Resource) { r.PatchTypes = []string{"application/merge-patch+json"} },

@@ -200,12 +200,12 @@ const hashesOnly = "KEELSON_PRINT_OPENAPI_HASHES"
 
 // Another process makes the same documents.
 func TestHashesAreStableAcrossProcesses(t *testing.T) {
-	told, err := json.Marshal(index(t, shopService(t)))
+	hashes, err := json.Marshal(index(t, shopService(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if os.Getenv(hashesOnly) != "" {
-		fmt.Printf("hashes: %s\n", told)
+		fmt.Printf("hashes: %s\n", hashes)
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -214,7 +214,7 @@ func TestHashesAreStableAcrossProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("hashes: %s\n", told); !strings.Contains(string(out), want) {
+	if want := fmt.Sprintf("hashes: %s\n", hashes); !strings.Contains(string(out), want) {
 		t.Errorf("another process says\n%s\nwant\n%s", out, want)
 	}
 }

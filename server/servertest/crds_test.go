@@ -165,7 +165,7 @@ func TestInstallCRDsInABubble(t *testing.T) {
 	})
 }
 
-func TestInstallCRDsWithoutTheWing(t *testing.T) {
+func TestInstallCRDsWithoutTheExtension(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
 	err := srv.InstallCRDs(t.Context(), put(t, t.TempDir()+"/boats.yaml", boatsCRD("boats", "Boat", 3)))

@@ -82,11 +82,11 @@ func TestGoldenOfConcurrentClients(t *testing.T) {
 // failures is a testing.TB that records failures.
 type failures struct {
 	testing.TB
-	told []string
+	reported []string
 }
 
 func (f *failures) Errorf(format string, args ...any) {
-	f.told = append(f.told, fmt.Sprintf(format, args...))
+	f.reported = append(f.reported, fmt.Sprintf(format, args...))
 }
 
 // A recording without requests may be expected. It must not look the same as a missing file.
@@ -115,7 +115,7 @@ func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 	check := func() string {
 		f := &failures{TB: t}
 		rec.Golden(f, path)
-		return strings.Join(f.told, "\n")
+		return strings.Join(f.reported, "\n")
 	}
 	how := "KEELSON_UPDATE=1 go test -run '^TestGoldenFailures$' ."
 	if got := check(); !strings.Contains(got, "there is no golden file "+path) || !strings.Contains(got, how) {
@@ -123,8 +123,8 @@ func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 	}
 	t.Run("a+b (c)", func(t *testing.T) { // the name must be quoted in the regular expression
 		f := &failures{TB: t}
-		if rec.Golden(f, path); len(f.told) != 1 || !strings.Contains(f.told[0], `'^TestGoldenFailures$/^a\+b_\(c\)$'`) {
-			t.Errorf("it said %q", f.told)
+		if rec.Golden(f, path); len(f.reported) != 1 || !strings.Contains(f.reported[0], `'^TestGoldenFailures$/^a\+b_\(c\)$'`) {
+			t.Errorf("it said %q", f.reported)
 		}
 	})
 	t.Setenv(servertest.UpdateVariable, "1")

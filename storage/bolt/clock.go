@@ -13,13 +13,13 @@ import (
 // restart too. A clock must be used by one goroutine only.
 type clock struct {
 	wall func() time.Time // for tests; nil is time.Now
-	told time.Time        // the last time returned
+	last time.Time        // the last time returned
 	at   time.Time        // when that was, by the monotonic clock
 }
 
 // newClock returns a clock that continues from the given second since 1970.
 func newClock(wall func() time.Time, second int64) clock {
-	return clock{wall: wall, told: time.Unix(second, 0), at: time.Now()}
+	return clock{wall: wall, last: time.Unix(second, 0), at: time.Now()}
 }
 
 func (c *clock) tell() time.Time {
@@ -28,11 +28,11 @@ func (c *clock) tell() time.Time {
 	if c.wall != nil {
 		wall = c.wall()
 	}
-	c.told, c.at = c.told.Add(now.Sub(c.at)), now
-	if wall.After(c.told) {
-		c.told = wall
+	c.last, c.at = c.last.Add(now.Sub(c.at)), now
+	if wall.After(c.last) {
+		c.last = wall
 	}
-	return c.told
+	return c.last
 }
 
 // deadline returns the first full second since 1970 at or after the end of a TTL. Many keys have the same second, so that one

@@ -71,7 +71,7 @@ func leaveFullDisk(t *testing.T, dir string, mode bolt.Sync, limit string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pending = told(model, pending, strings.TrimSuffix(line, "\n"))
+			pending = applyLine(model, pending, strings.TrimSuffix(line, "\n"))
 			if lines == 0 && kills {
 				_ = cmd.Process.Kill()
 			}
@@ -88,8 +88,8 @@ func leaveFullDisk(t *testing.T, dir string, mode bolt.Sync, limit string) {
 	}
 }
 
-// told updates the model from a line of the child: an action, and later its result. It returns the action in progress.
-func told(model map[string]string, pending, line string) string {
+// applyLine updates the model from a line of the child: an action, and later its result. It returns the action in progress.
+func applyLine(model map[string]string, pending, line string) string {
 	key, state, _ := strings.Cut(pending, " ")
 	switch line {
 	case "ok":
@@ -377,7 +377,7 @@ func TestTheJournalIsSettledInSteps(t *testing.T) {
 	put(t, b, "a", "0")
 	unflushed := 0
 	for unflushed < 5 { // changes that came before a flush are not only in the journal
-		putTogether(t, b, 20)
+		putConcurrently(t, b, 20)
 		err := b.AtRest(func() error {
 			unflushed = b.Unflushed()
 			return copyFile(full, path)
@@ -403,8 +403,8 @@ func TestTheJournalIsSettledInSteps(t *testing.T) {
 	}
 }
 
-// putTogether makes n commits at once.
-func putTogether(t *testing.T, b *bolt.Backend, n int) {
+// putConcurrently makes n commits at once.
+func putConcurrently(t *testing.T, b *bolt.Backend, n int) {
 	t.Helper()
 	done := make(chan error, n)
 	for i := range n {

@@ -216,7 +216,7 @@ func (t txn) settle(file *os.File, limit int) (left int, err error) {
 	} else if err := t.dropJournal(); err != nil {
 		return 0, err
 	}
-	told, err := t.clock()
+	stored, err := t.clock()
 	if err != nil {
 		return 0, err
 	}
@@ -232,7 +232,7 @@ func (t txn) settle(file *os.File, limit int) (left int, err error) {
 		timed = timed || c.timed()
 		s.revision, s.total = c.revision, c.total
 	}
-	if timed && clock > told {
+	if timed && clock > stored {
 		if err := t.setClock(clock); err != nil {
 			return 0, err
 		}

@@ -393,7 +393,7 @@ func (p *powerRun) until(point int) (*powerStory, error) {
 			s.begin()
 			life++
 		}
-		if e.Kind == powercut.Said && e.Began < point {
+		if e.Kind == powercut.Output && e.Began < point {
 			if err := s.hear(string(e.Data)); err != nil {
 				return nil, err
 			}
@@ -624,7 +624,7 @@ func flushedFirst(t *testing.T, p *powerRun) {
 			case e.Kind == powercut.Write && !mine[e.File] && !p.Empty(e.File, from):
 				t.Errorf("process %d writes to a file at point %d that it has not flushed", i, e.Began)
 				return
-			case e.Kind == powercut.Said && strings.HasPrefix(string(e.Data), "found ") && !named:
+			case e.Kind == powercut.Output && strings.HasPrefix(string(e.Data), "found ") && !named:
 				t.Errorf("process %d has found something and not flushed the directory", i)
 				return
 			}

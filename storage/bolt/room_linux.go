@@ -23,9 +23,9 @@ func diskRoom(f *os.File) (available, capacity int64, ok bool) {
 		return 0, 0, false
 	}
 	var s syscall.Statfs_t
-	var told error
-	err = conn.Control(func(fd uintptr) { told = syscall.Fstatfs(int(fd), &s) })
-	if err != nil || told != nil || s.Blocks == 0 {
+	var statErr error
+	err = conn.Control(func(fd uintptr) { statErr = syscall.Fstatfs(int(fd), &s) })
+	if err != nil || statErr != nil || s.Blocks == 0 {
 		return 0, 0, false
 	}
 	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, true //nolint:gosec // sizes of disks

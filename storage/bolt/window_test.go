@@ -59,7 +59,7 @@ func TestHistoryIsKeptForTheWindow(t *testing.T) {
 		r2 := put(t, b, "a", "2")
 		put(t, b, "gone", "1")
 		r4 := del(t, b, "gone")
-		quiet := watch(t, b, storage.WatchRange{Prefix: "quiet", From: r4})
+		idle := watch(t, b, storage.WatchRange{Prefix: "quiet", From: r4})
 		time.Sleep(50 * time.Second)
 		wantGet(t, b, "a", r1, "1", r1)
 		r5 := put(t, b, "a", "3")
@@ -88,7 +88,7 @@ func TestHistoryIsKeptForTheWindow(t *testing.T) {
 		}
 		wantGet(t, b, "a", 0, "3", r5)
 		wantVersions(t, b, 1)
-		if _, err := quiet.Next(t.Context()); !errors.Is(err, storage.ErrClosed) {
+		if _, err := idle.Next(t.Context()); !errors.Is(err, storage.ErrClosed) {
 			t.Errorf("Next: %v, want ErrClosed", err)
 		}
 		if err := b.Close(); err != nil {
@@ -97,22 +97,22 @@ func TestHistoryIsKeptForTheWindow(t *testing.T) {
 	})
 }
 
-func TestAQuietWatchDoesNotExpire(t *testing.T) {
+func TestAnIdleWatchDoesNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{Window: time.Minute})
 		defer b.Close()
-		quiet := watch(t, b, storage.WatchRange{Prefix: "quiet", From: revision(t, b)})
+		idle := watch(t, b, storage.WatchRange{Prefix: "quiet", From: revision(t, b)})
 		slow := watch(t, b, storage.WatchRange{Prefix: "loud", From: revision(t, b)})
 		for i := range 10 {
 			put(t, b, "loud", fmt.Sprint(i))
 			time.Sleep(time.Minute)
 		}
-		quiet.RequestProgress()
-		if got, err := quiet.Next(t.Context()); err != nil || got.Progress != revision(t, b) {
+		idle.RequestProgress()
+		if got, err := idle.Next(t.Context()); err != nil || got.Progress != revision(t, b) {
 			t.Errorf("Next = %+v, %v, want progress %d", got, err, revision(t, b))
 		}
 		r := put(t, b, "quiet", "1")
-		wantChanges(t, quiet, fmt.Sprintf("quiet=1@%d", r))
+		wantChanges(t, idle, fmt.Sprintf("quiet=1@%d", r))
 		if got, err := slow.Next(t.Context()); !errors.Is(err, storage.ErrCompacted) {
 			t.Errorf("Next = %+v, %v, want ErrCompacted: it has lost changes", got, err)
 		}

@@ -63,7 +63,7 @@ func (s *slowStart) current(sel storage.Selection) map[string]int64 {
 // read calls Next once, and returns the revision of the bookmark at the end; 0 before that.
 func (s *slowStart) read() (end int64, err error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, waitTime)
 	defer cancel()
 	events, err := s.w.Next(ctx)
 	for i, e := range events {
@@ -76,7 +76,7 @@ func (s *slowStart) read() (end int64, err error) {
 		case e.Type == watch.Deleted && had:
 			delete(s.objects, e.Record.Key)
 		default:
-			s.t.Fatalf("there is %s, when %q was told before: %v", told(e), e.Record.Key, had)
+			s.t.Fatalf("there is %s, when %q was told before: %v", eventText(e), e.Record.Key, had)
 		}
 		if e.Type != watch.Added || s.before[e.Record.Key] != e.Record.Revision {
 			text := fmt.Sprintf("%s %s@%d", e.Type, e.Record.Key, e.Record.Revision)

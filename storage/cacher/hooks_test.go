@@ -50,11 +50,11 @@ func (j *journal) take() []string {
 // The costs of reads, watches and changes are reported.
 func TestHooksOfReadsAndWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told journal
-		r := newRig(t, nil, cacher.Options{Window: time.Minute, ReadWait: time.Second, IndexFields: []string{"spec.color"}, Hooks: told.hooks()})
+		var calls journal
+		r := newRig(t, nil, cacher.Options{Window: time.Minute, ReadWait: time.Second, IndexFields: []string{"spec.color"}, Hooks: calls.hooks()})
 		want := func(what string, lines ...string) {
 			t.Helper()
-			if got := told.take(); !slices.Equal(got, lines) {
+			if got := calls.take(); !slices.Equal(got, lines) {
 				t.Errorf("%s: told %q, want %q", what, got, lines)
 			}
 		}
@@ -62,7 +62,7 @@ func TestHooksOfReadsAndWatches(t *testing.T) {
 			r.put(fmt.Sprintf("a/%d", i), []string{"red", "blue"}[i%2])
 		}
 		r.fill()
-		told.take()
+		calls.take()
 
 		r.list(storage.ListOptions{})
 		want("a list", "consistent true fallback false", `listed "" evaluated 0 returned 6`)
@@ -85,7 +85,7 @@ func TestHooksOfReadsAndWatches(t *testing.T) {
 		if at := <-done; at < now {
 			t.Errorf("the list is at %d, want %d", at, now)
 		}
-		got := told.take()
+		got := calls.take()
 		slices.Sort(got)
 		if line := []string{"consistent true fallback false", `listed "" evaluated 0 returned 6`, "received 1", "waited 300ms"}; !slices.Equal(got, line) {
 			t.Errorf("a list that waits: told %q, want %q", got, line)
@@ -111,7 +111,7 @@ func TestHooksOfReadsAndWatches(t *testing.T) {
 		r.seen(r.put("a/3", "pink"))
 		var expired *storage.ExpiredError
 		slow.ends(&expired)
-		if got := told.take(); !slices.Contains(got, "outrun") {
+		if got := calls.take(); !slices.Contains(got, "outrun") {
 			t.Errorf("a slow watch: told %q", got)
 		}
 		if _, err := r.Watch(r.ctx, storage.WatchOptions{From: 1}); err == nil {

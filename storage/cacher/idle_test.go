@@ -82,7 +82,7 @@ func TestIdleWatchBesideBusyWriter(t *testing.T) {
 					got <- err.Error()
 					return
 				}
-				got <- told(e)
+				got <- eventText(e)
 			}()
 			r.passes(windows)
 			want := fmt.Sprintf("ADDED idle/x@%d", r.putIdle())
@@ -94,7 +94,7 @@ func TestIdleWatchBesideBusyWriter(t *testing.T) {
 			r.passes(1)
 			idle.RequestProgress()
 			if e, err := idle.next(); err != nil || e.Type != watch.Bookmark || e.Record.Revision <= r.Stats().Oldest {
-				t.Errorf("after another window: %v, %v; want a bookmark in the window", told(e), err)
+				t.Errorf("after another window: %v, %v; want a bookmark in the window", eventText(e), err)
 			}
 		})
 	}
@@ -304,7 +304,7 @@ func bookmarks(t *testing.T, r *rig, o cacher.Options, write func(i int)) {
 	t.Helper()
 	w := r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "idle"}, Bookmarks: true})
 	at := r.now()
-	told := []int64{at}
+	received := []int64{at}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -314,7 +314,7 @@ func bookmarks(t *testing.T, r *rig, o cacher.Options, write func(i int)) {
 				return
 			}
 			for _, e := range events {
-				told = append(told, e.Record.Revision)
+				received = append(received, e.Record.Revision)
 			}
 		}
 	}()
@@ -331,10 +331,10 @@ func bookmarks(t *testing.T, r *rig, o cacher.Options, write func(i int)) {
 	}
 	w.Close()
 	<-over
-	told = append(told, r.now())
+	received = append(received, r.now())
 	var gap int64
-	for i := range told[1:] {
-		gap = max(gap, told[i+1]-told[i])
+	for i := range received[1:] {
+		gap = max(gap, received[i+1]-received[i])
 	}
 	if !full || 3*gap > window {
 		t.Errorf("a revision is told after up to %d; the window of %d bytes has %d", gap, o.WindowBytes, window)

@@ -11,7 +11,7 @@ type initial struct {
 	state *snapshot // the state that is being sent
 	rows  rows      // rows of the first state that are still to be sent; after them:
 	moved []pair    // differences between the state sent before and the present one
-	told  int       // number of events so far
+	sent  int       // number of events so far
 }
 
 // pair is the entries of two states under one key; nil is no entry.
@@ -46,7 +46,7 @@ func (w *watcher) nextInitial() {
 		i.moved = i.moved[1:]
 		w.showMoved(p)
 	}
-	i.told += len(w.events)
+	i.sent += len(w.events)
 	if i.rows.from < i.rows.to || len(i.moved) > 0 || w.ended != nil {
 		return
 	}
@@ -68,13 +68,13 @@ func (w *watcher) endInitial() *snapshot {
 	if s.revision < c.log.floor {
 		return c.publish()
 	}
-	told := w.initial.told
+	sent := w.initial.sent
 	w.initial = nil
-	w.from, w.told = s.revision, s.revision
+	w.from, w.received = s.revision, s.revision
 	w.events = append(w.events, storage.Event{Type: watch.Bookmark, Record: storage.Record{Revision: s.revision}, InitialEnd: true})
 	w.settle()
 	w.advance()
-	c.opts.Hooks.initial(told)
+	c.opts.Hooks.initial(sent)
 	return nil
 }
 

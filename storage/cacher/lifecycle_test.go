@@ -117,7 +117,7 @@ func TestUnavailable(t *testing.T) {
 		second := r.put("a/x", "blue")
 		for _, v := range []*view{w, initial} {
 			v.want(fmt.Sprintf("MODIFIED a/x@%d", second))
-			v.quiet()
+			v.wantIdle()
 		}
 		r.wantReady()
 	})

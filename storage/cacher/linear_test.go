@@ -165,7 +165,7 @@ func linearizable(t *testing.T, disturb func(*rig, *rand.Rand), bare bool) {
 func (h *history) call(t *testing.T, r *rig, id int, rnd *rand.Rand) {
 	key := fmt.Sprintf("a/k%d", rnd.IntN(linearKeys))
 	began := time.Since(h.begun)
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, waitTime)
 	defer cancel()
 	switch n := rnd.IntN(10); {
 	case n < 4:

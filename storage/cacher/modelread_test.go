@@ -31,7 +31,7 @@ func (m *model) getAt(key string, at storage.Read) {
 }
 
 // bounds are the revisions of the states that a read may show. hi is below lo when the returned error is right.
-func (m *model) bounds(at storage.Read, said int64, err error) (lo, hi int64) {
+func (m *model) bounds(at storage.Read, got int64, err error) (lo, hi int64) {
 	m.test.Helper()
 	lo, hi = m.h.now, m.h.now
 	switch at.Match {
@@ -58,11 +58,11 @@ func (m *model) bounds(at storage.Read, said int64, err error) (lo, hi int64) {
 		}
 		m.counts["expired reads"]++
 		return lo, lo - 1
-	case said == 0:
-	case said < lo || said > hi:
-		m.fatal("a read of %+v shows revision %d, want %d to %d", at, said, lo, hi)
+	case got == 0:
+	case got < lo || got > hi:
+		m.fatal("a read of %+v shows revision %d, want %d to %d", at, got, lo, hi)
 	default:
-		lo, hi = said, said
+		lo, hi = got, got
 	}
 	return lo, hi
 }

@@ -18,10 +18,10 @@ import (
 // scripted is a storage.Source that is empty at revision 1 and then delivers what a test sets.
 type scripted struct {
 	*storage.Store
-	moves chan storage.Moves
-	asked chan struct{}
-	now   atomic.Int64
-	told  int64 // the progress that Next has delivered; used by Next only
+	moves     chan storage.Moves
+	asked     chan struct{}
+	now       atomic.Int64
+	delivered int64 // the progress that Next has delivered; used by Next only
 }
 
 func (s *scripted) Oldest(context.Context) (int64, error)   { return 1, nil }
@@ -37,10 +37,10 @@ func (s *scripted) Follow(context.Context, int64) (storage.Following, error) { r
 func (s *scripted) Next(ctx context.Context) (storage.Moves, error) {
 	select {
 	case m := <-s.moves:
-		s.told = m.Progress
+		s.delivered = m.Progress
 		return m, nil
 	case <-s.asked: // not s.now: the changes up to that may not be delivered yet
-		return storage.Moves{Progress: s.told}, nil
+		return storage.Moves{Progress: s.delivered}, nil
 	case <-ctx.Done():
 		return storage.Moves{}, ctx.Err()
 	}
@@ -88,7 +88,7 @@ func TestManyChangesAtOneRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	below := &scripted{Store: store, moves: make(chan storage.Moves), asked: make(chan struct{}, 1), told: 1}
+	below := &scripted{Store: store, moves: make(chan storage.Moves), asked: make(chan struct{}, 1), delivered: 1}
 	below.now.Store(1)
 	c, err := New(below, Options{Namespaced: true, WindowBytes: 3 << 20, ReadWait: 20 * time.Second})
 	if err != nil {

@@ -110,11 +110,11 @@ func (k *kind) create(key string) int64 {
 // wrote creates an object, and reads the watch, which must show only that.
 func (k *kind) wrote(key string) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTime)
 	defer cancel()
 	want := fmt.Sprintf("ADDED %s@%d", key, k.create(key))
 	events, err := k.watch.Next(ctx)
-	if err != nil || len(events) != 1 || told(events[0]) != want {
+	if err != nil || len(events) != 1 || eventText(events[0]) != want {
 		k.t.Fatalf("the watch shows %d events, %v; want %q", len(events), err, want)
 	}
 }
@@ -396,11 +396,11 @@ func (w *wakingWrites) read() {
 				continue // a bookmark
 			}
 			if want := fmt.Sprintf("a/k%d", next); e.Record.Key != want || e.Type != "ADDED" {
-				w.t.Errorf("the watch shows %q, want %q added", told(e), want)
+				w.t.Errorf("the watch shows %q, want %q added", eventText(e), want)
 				return
 			}
 			if late := time.Duration(time.Now().UnixNano() - w.times[next].Load()); late != 0 {
-				w.t.Errorf("the watch shows %q %v late", told(e), late)
+				w.t.Errorf("the watch shows %q %v late", eventText(e), late)
 			}
 			next++
 		}

@@ -22,7 +22,7 @@ import (
 type past struct {
 	revisions []int64
 	states    []map[string]int64 // states[i] is that at revisions[i]
-	changes   []string           // changes[i] leads to states[i+1], in the format of told
+	changes   []string           // changes[i] leads to states[i+1], in the format of eventText
 }
 
 func newPast(r *rig) *past {
@@ -79,19 +79,19 @@ func (p *past) check(r *rig, i int, sources *sources) {
 		}
 		w := r.watch(storage.WatchOptions{From: p.revisions[i]})
 		w.want(p.changes[i:]...)
-		w.quiet()
+		w.wantIdle()
 		w.Close()
 	}
 }
 
-// quiet checks that a watch has nothing more to deliver up to the store's revision.
-func (v *view) quiet() {
+// wantIdle checks that a watch has nothing more to deliver up to the store's revision.
+func (v *view) wantIdle() {
 	v.r.t.Helper()
 	for now := v.r.now(); ; {
 		v.RequestProgress()
 		e, err := v.next()
 		if err != nil || e.Type != "BOOKMARK" {
-			v.r.t.Fatalf("unexpected: %q, %v", told(e), err)
+			v.r.t.Fatalf("unexpected: %q, %v", eventText(e), err)
 		}
 		if e.Record.Revision >= now {
 			return

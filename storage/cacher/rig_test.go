@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+// waitTime is how long a test waits for something that must happen.
+const waitTime = 20 * time.Second
 
 // rig is a cache of gadgets, and the storage below it.
 type rig struct {
@@ -186,7 +186,7 @@ func (r *rig) seen(revision int64) {
 
 func (r *rig) eventually(what string, f func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitTime); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("it does not happen: %s (the cache is %+v, and %v)", what, r.Stats(), r.Ready(r.ctx))
 		}
@@ -195,7 +195,7 @@ func (r *rig) eventually(what string, f func() bool) {
 
 // patiently returns a context that ends when a test has waited long enough.
 func (r *rig) patiently() context.Context {
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, waitTime)
 	r.t.Cleanup(cancel)
 	return ctx
 }
@@ -238,7 +238,7 @@ func (r *rig) watch(o storage.WatchOptions) *view {
 // next returns the next event.
 func (v *view) next() (storage.Event, error) {
 	if len(v.pending) == 0 {
-		ctx, cancel := context.WithTimeout(v.r.ctx, patience)
+		ctx, cancel := context.WithTimeout(v.r.ctx, waitTime)
 		defer cancel()
 		events, err := v.Next(ctx)
 		if err != nil {
@@ -258,7 +258,7 @@ func (v *view) want(want ...string) {
 		if err != nil {
 			v.r.t.Fatalf("event %d: %v, want %q", i, err, w)
 		}
-		if got := told(e); got != w {
+		if got := eventText(e); got != w {
 			v.r.t.Fatalf("event %d is %q, want %q", i, got, w)
 		}
 	}
@@ -279,8 +279,8 @@ func (v *view) ends(target any) (events int) {
 	}
 }
 
-// told returns an event as text.
-func told(e storage.Event) string {
+// eventText returns an event as text.
+func eventText(e storage.Event) string {
 	text := fmt.Sprintf("%s %s@%d", e.Type, e.Record.Key, e.Record.Revision)
 	if e.Type == watch.Bookmark {
 		text = fmt.Sprintf("BOOKMARK @%d", e.Record.Revision)

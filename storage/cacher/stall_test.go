@@ -19,7 +19,7 @@ func TestCompactionUnderStalledFeed(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{ReadWait: 20 * time.Millisecond})
 	r.put("a/x", "red")
 	r.fill()
-	w, quiet := r.watch(storage.WatchOptions{}), r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "b"}})
+	w, idle := r.watch(storage.WatchOptions{}), r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "b"}})
 	r.source.hold()
 	first := r.list(storage.ListOptions{}).Revision
 	for range 10 {
@@ -36,7 +36,7 @@ func TestCompactionUnderStalledFeed(t *testing.T) {
 	r.source.release()
 	var expired *storage.ExpiredError
 	w.ends(&expired)
-	quiet.ends(&expired)
+	idle.ends(&expired)
 	r.healed()
 	if _, err := r.Watch(r.ctx, storage.WatchOptions{From: first}); !errors.As(err, &expired) {
 		t.Errorf("a watch from before the compaction: %v", err)
@@ -117,7 +117,7 @@ func TestWindowByTime(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		second := r.put("b/x", "red")
 		synctest.Wait()
-		behind, quiet := r.watch(storage.WatchOptions{From: start}), r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "c"}, From: start})
+		behind, idle := r.watch(storage.WatchOptions{From: start}), r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "c"}, From: start})
 		if st := r.Stats(); st.Oldest != start || st.Changes != 2 {
 			t.Errorf("after two minutes: %+v", st)
 		}
@@ -133,7 +133,7 @@ func TestWindowByTime(t *testing.T) {
 		w := r.watch(storage.WatchOptions{From: second})
 		time.Sleep(time.Hour)
 		w.want(fmt.Sprintf("ADDED c/x@%d", r.put("c/x", "red")))
-		quiet.want(fmt.Sprintf("ADDED c/x@%d", r.now()))
+		idle.want(fmt.Sprintf("ADDED c/x@%d", r.now()))
 		p := r.list(storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: second}})
 		if want := fmt.Sprintf("a/x@%d b/x@%d", start+1, second); shown(p) != want {
 			t.Errorf("the state at %d is %q, want %q", second, shown(p), want)
@@ -168,8 +168,8 @@ func TestPlainUnreadable(t *testing.T) {
 	if p := r.list(storage.ListOptions{Selection: storage.Selection{Namespace: "b"}}); shown(p) != want {
 		t.Errorf("the list of the others is %q, want %q", shown(p), want)
 	}
-	if e, err := other.next(); err == nil && told(e) != "ADDED "+want {
-		t.Errorf("the watch of others shows %q", told(e))
+	if e, err := other.next(); err == nil && eventText(e) != "ADDED "+want {
+		t.Errorf("the watch of others shows %q", eventText(e))
 	}
 	r.commit(storage.Commit{Key: r.root + "a/y", Expect: storage.AnyRevision, Delete: true})
 	r.eventually("the cache is ready", func() bool { return r.Ready(r.ctx) == nil && r.Stats().Filled })
@@ -180,7 +180,7 @@ func TestPlainUnreadable(t *testing.T) {
 	again.want(fmt.Sprintf("ADDED b/new@%d", r.put("b/new", "red")))
 	again.RequestProgress()
 	if e, err := again.next(); err != nil || e.Type != watch.Bookmark {
-		t.Errorf("%v, %v; want a bookmark", told(e), err)
+		t.Errorf("%v, %v; want a bookmark", eventText(e), err)
 	}
 }
 

@@ -46,12 +46,12 @@ func (c *counts) text() string {
 // Each hook is called once for each event.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told counts
-		r := newRig(t, nil, cacher.Options{Window: time.Minute, Hooks: told.hooks()})
+		var calls counts
+		r := newRig(t, nil, cacher.Options{Window: time.Minute, Hooks: calls.hooks()})
 		want := func(text string) {
 			t.Helper()
 			synctest.Wait()
-			if got := told.text(); got != text {
+			if got := calls.text(); got != text {
 				t.Errorf("told %q\nwant %q", got, text)
 			}
 		}
@@ -63,7 +63,7 @@ func TestHooks(t *testing.T) {
 		r.fill()
 		want("1 filled, 0 void, lists map[memory:1], watches map[], 0 expired, 0 caught up")
 		st := r.Stats()
-		if f := told.fills[0]; f.Records != 700 || f.Bytes != st.Bytes || f.Changes != 700 || f.Took < 0 {
+		if f := calls.fills[0]; f.Records != 700 || f.Bytes != st.Bytes || f.Changes != 700 || f.Took < 0 {
 			t.Errorf("filled: %+v; it is %+v", f, st)
 		}
 		r.put("a/000", "blue")
@@ -114,8 +114,8 @@ func TestHooks(t *testing.T) {
 		slow.ends(&expired)
 		r.eventually("the cache is filled anew", func() bool { return r.Stats().Filled })
 		want("2 filled, 1 void, lists map[memory:2 history:1 storage:1], watches map[{false false}:1 {false true}:1 {true false}:1], 3 expired, 1 caught up")
-		if !errors.Is(told.voids[0], storage.ErrCompacted) {
-			t.Errorf("void: %v", told.voids)
+		if !errors.Is(calls.voids[0], storage.ErrCompacted) {
+			t.Errorf("void: %v", calls.voids)
 		}
 	})
 }

@@ -168,7 +168,7 @@ func (m *model) drain(v *viewer) {
 // shown checks one event.
 func (m *model) shown(v *viewer, e storage.Event) {
 	m.test.Helper()
-	m.note("watch of %s: %s", v.name, told(e))
+	m.note("watch of %s: %s", v.name, eventText(e))
 	m.counts["events"]++
 	if _, err := e.Forms.Get(1, func() ([]byte, error) { return make([]byte, m.rnd.IntN(3000)), nil }); err != nil {
 		m.fatal("a form: %v", err)
@@ -180,14 +180,14 @@ func (m *model) shown(v *viewer, e storage.Event) {
 	c := m.due(v)
 	if e.Type == watch.Bookmark {
 		if e.InitialEnd || e.Record.Revision < v.from || e.Record.Revision > m.h.now || c != nil && c.revision <= e.Record.Revision {
-			m.fatal("a watch of %s at %d shows %s; the next change for it is %+v", v.name, v.from, told(e), c)
+			m.fatal("a watch of %s at %d shows %s; the next change for it is %+v", v.name, v.from, eventText(e), c)
 		}
 		m.counts["bookmarks"]++
 		v.from = e.Record.Revision
 		return
 	}
 	if c == nil {
-		m.fatal("a watch of %s at %d shows %s, and there is nothing more", v.name, v.from, told(e))
+		m.fatal("a watch of %s at %d shows %s, and there is nothing more", v.name, v.from, eventText(e))
 	}
 	kind, want := v.sees(*c)
 	if got := rowOf(m.test, e.Record); e.Type != kind || got != want || e.InitialEnd {
@@ -225,7 +225,7 @@ func (m *model) shownInitial(v *viewer, e storage.Event) {
 		}
 		v.initial, v.from, v.next = false, revision, m.h.after(revision)
 	default:
-		m.fatal("among the initial events of %s is %s; %q is there: %v", v.name, told(e), key, had)
+		m.fatal("among the initial events of %s is %s; %q is there: %v", v.name, eventText(e), key, had)
 	}
 }
 

@@ -30,8 +30,8 @@ type watcher struct {
 	wake      chan struct{} // capacity 1: there may be something new
 
 	// Guarded by c.mu while the watch is in c.idle; otherwise used by Next only.
-	from int64 // changes up to this revision have been shown, or need not be
-	told int64 // the last revision that its reader received
+	from     int64 // changes up to this revision have been shown, or need not be
+	received int64 // the last revision that its reader received
 
 	// Guarded by c.mu.
 	first  int64       // revision of the first unread change; 0: no unread change concerns the watch, and it is in c.idle
@@ -121,7 +121,7 @@ func (w *watcher) begin(ctx context.Context, opts storage.WatchOptions) (bool, e
 		c.opts.Hooks.expired()
 		return false, &storage.ExpiredError{Revision: opts.From, Oldest: c.log.floor}
 	default:
-		w.from, w.told = opts.From, opts.From
+		w.from, w.received = opts.From, opts.From
 		w.settle()
 		w.advance()
 	}

@@ -65,17 +65,17 @@ func (a *audience) follow(ctx context.Context, b *testing.B, c *cacher.Cacher, w
 			b.Error(err)
 			return
 		}
-		told := int64(0)
+		seen := int64(0)
 		for _, e := range events {
 			if e.Type != watch.Bookmark {
-				told++
+				seen++
 				frame = append(append(frame[:0], `{"type":"`...), e.Type...)
 				frame = append(e.Record.Body.AppendObject(append(frame, `","object":`...), e.Record.Revision), "}\n"...)
 			}
 		}
-		a.events.Add(told)
+		a.events.Add(seen)
 		a.reads.Add(1)
-		if a.heard != nil && told > 0 {
+		if a.heard != nil && seen > 0 {
 			a.heard()
 		}
 		if last := events[len(events)-1].Record.Revision; a.until.Load() != 0 && last >= a.until.Load() {

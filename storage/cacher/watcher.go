@@ -23,7 +23,7 @@ func (w *watcher) nextChanges() (wait bool) {
 		return w.ended == nil
 	})
 	if len(w.events) > 0 {
-		w.told = w.events[len(w.events)-1].Record.Revision
+		w.received = w.events[len(w.events)-1].Record.Revision
 	}
 	w.advance()
 	return false
@@ -130,7 +130,7 @@ func (w *watcher) bookmark() bool {
 	if !w.due || reached < w.from {
 		return false
 	}
-	w.due, w.from, w.told = false, reached, reached
+	w.due, w.from, w.received = false, reached, reached
 	w.events = append(w.events, storage.Event{Type: watch.Bookmark, Record: storage.Record{Revision: reached}})
 	return true
 }
@@ -196,7 +196,7 @@ func covers(sc storage.Scope, key string) bool {
 
 // remind makes a bookmark due if the reader has received no revision after since. The caller holds c.mu.
 func (w *watcher) remind(since int64) {
-	if w.bookmarks && w.told <= since {
+	if w.bookmarks && w.received <= since {
 		w.due = true
 		w.nudge()
 	}

@@ -212,7 +212,7 @@ func TestBookmarkOfTheFuture(t *testing.T) {
 		go func() {
 			defer close(read)
 			if e, err := w.next(); err != nil || e.Type != watch.Bookmark || e.Record.Revision < from {
-				t.Errorf("%s, %v; want a bookmark", told(e), err)
+				t.Errorf("%s, %v; want a bookmark", eventText(e), err)
 			}
 		}()
 		for range 3 {

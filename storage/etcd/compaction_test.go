@@ -22,13 +22,13 @@ func TestCompactionThatIsDenied(t *testing.T) {
 		}
 		return nil
 	}
-	told := make(chan error)
+	reported := make(chan error)
 	over := make(chan struct{})
 	b, err := etcd.Open(t.Context(), etcd.Options{
 		Endpoints: []string{m.serve(t, nil)}, CompactionInterval: time.Millisecond,
 		Hooks: etcd.Hooks{Compacted: func(_ int64, err error) {
 			select {
-			case told <- err:
+			case reported <- err:
 			case <-over:
 			}
 		}},
@@ -39,7 +39,7 @@ func TestCompactionThatIsDenied(t *testing.T) {
 	defer b.Close()
 	defer close(over)
 	for range 5 {
-		if err := <-told; err == nil || !strings.Contains(err.Error(), "role root") || !strings.Contains(err.Error(), "CompactionInterval") {
+		if err := <-reported; err == nil || !strings.Contains(err.Error(), "role root") || !strings.Contains(err.Error(), "CompactionInterval") {
 			t.Fatalf("%v, want the reason and what to do", err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestCompactionThatIsDenied(t *testing.T) {
 	}
 	denied.Store(false)
 	for range 20 { // some refusals may still be coming
-		if err = <-told; err == nil {
+		if err = <-reported; err == nil {
 			return
 		}
 	}

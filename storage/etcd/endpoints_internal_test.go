@@ -56,7 +56,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestEndpointsTogether(t *testing.T) {
+func TestSeveralEndpoints(t *testing.T) {
 	all, config, err := parseEndpoints(Options{Endpoints: []string{"a:1", "http://b:1", "http://a:1/"}})
 	var urls []string
 	for _, e := range all {

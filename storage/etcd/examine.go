@@ -203,11 +203,11 @@ func (x *examiner) explain(ctx context.Context, err error) error {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	said := err.Error()
+	message := err.Error()
 	switch {
 	case ctx.Err() != nil && dialed == nil || errors.Is(dialed, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v: is this the client URL of an etcd?", x.options.DialTimeout)
-	case errors.As(dialed, &record), errors.Is(dialed, errNoHandshake), x.config != nil && strings.Contains(said, "first record does not look like a TLS handshake"):
+	case errors.As(dialed, &record), errors.Is(dialed, errNoHandshake), x.config != nil && strings.Contains(message, "first record does not look like a TLS handshake"):
 		return fmt.Errorf("%w: it does not speak TLS: use http://", cause)
 	case errors.As(dialed, &authority):
 		return fmt.Errorf("%w: the certificate is of an authority that is not trusted: put it into TLS.RootCAs, or among those that the system trusts", cause)
@@ -215,7 +215,7 @@ func (x *examiner) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the certificate is for other names: use one of them, or set TLS.ServerName", cause)
 	case errors.As(dialed, &invalid):
 		return fmt.Errorf("%w: the certificate of etcd must be renewed", cause)
-	case strings.Contains(said, "no application protocol"):
+	case strings.Contains(message, "no application protocol"):
 		return fmt.Errorf("it is not the client URL of an etcd: %w", cause)
 	case strings.Contains(cause.Error(), "tls: "), asked && code(err) == codes.Unavailable && !isEtcd(err):
 		return fmt.Errorf("%w: TLS does not fit: etcd may want a client certificate of an authority that it trusts, in TLS.Certificates", cause)
@@ -223,7 +223,7 @@ func (x *examiner) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: start etcd there, or name the client URL where it is", cause)
 	case x.config == nil && x.speaksTLS(ctx):
 		return fmt.Errorf("%w: it wants TLS: use https://", cause)
-	case code(err) == codes.Unimplemented, strings.Contains(said, "HTTP/1."), code(err) == codes.Unavailable && !isEtcd(err):
+	case code(err) == codes.Unimplemented, strings.Contains(message, "HTTP/1."), code(err) == codes.Unavailable && !isEtcd(err):
 		return fmt.Errorf("it is not the client URL of an etcd: %w", cause)
 	}
 	return translate(err)

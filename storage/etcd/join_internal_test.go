@@ -38,7 +38,7 @@ func response(words string) *pb.WatchResponse {
 	return res
 }
 
-func told(c storage.Changes) string {
+func changesText(c storage.Changes) string {
 	s := ""
 	for _, c := range c.Changes {
 		if c.Deleted {
@@ -64,8 +64,8 @@ func TestJoin(t *testing.T) {
 		j := &joiner{layout: newLayout("/x/"), after: 3}
 		for i, step := range steps {
 			out, err := j.add(response(step[0]))
-			if err != nil || told(out) != step[1] {
-				t.Errorf("%s: response %d, %q, gave %q, %v; want %q", name, i, step[0], told(out), err, step[1])
+			if err != nil || changesText(out) != step[1] {
+				t.Errorf("%s: response %d, %q, gave %q, %v; want %q", name, i, step[0], changesText(out), err, step[1])
 			}
 		}
 	}
@@ -76,8 +76,8 @@ func TestJoinHidesKeys(t *testing.T) {
 	res := response("a@5 b@6")
 	res.Events[1].Kv.Key = []byte(compactKey)
 	out, err := j.add(res)
-	if err != nil || told(out) != "/x/a@5 #6" {
-		t.Errorf("%q, %v", told(out), err)
+	if err != nil || changesText(out) != "/x/a@5 #6" {
+		t.Errorf("%q, %v", changesText(out), err)
 	}
 }
 

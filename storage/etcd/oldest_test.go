@@ -39,8 +39,8 @@ func TestOldestAfterARestore(t *testing.T) {
 		t.Errorf("Oldest = %d, %v; want 1", oldest, err)
 	}
 	gone.Store(true)
-	var told *storage.ExpiredError
-	if _, err := b.Get(t.Context(), "a", 3); !errors.As(err, &told) || told.Oldest != 0 {
+	var expired *storage.ExpiredError
+	if _, err := b.Get(t.Context(), "a", 3); !errors.As(err, &expired) || expired.Oldest != 0 {
 		t.Errorf("Get: %v, want an ExpiredError that knows of no oldest revision", err)
 	}
 }

@@ -22,14 +22,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long an Open that must fail at once may take before the test fails.
-const patience = 20 * time.Second
+// waitTime is how long an Open that must fail at once may take before the test fails.
+const waitTime = 20 * time.Second
 
 // refused opens an etcd. Open must fail with all of these words, and not because of a timeout.
 func refused(t *testing.T, o etcd.Options, words ...string) error {
 	t.Helper()
 	if o.DialTimeout == 0 {
-		o.DialTimeout = patience
+		o.DialTimeout = waitTime
 	}
 	b, err := etcd.Open(t.Context(), o)
 	if err == nil {
@@ -259,7 +259,7 @@ func TestASlowMember(t *testing.T) {
 		return nil
 	}}
 	o := at(m.serve(t, nil))
-	o.DialTimeout = patience
+	o.DialTimeout = waitTime
 	b, err := etcd.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

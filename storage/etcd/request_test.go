@@ -179,7 +179,7 @@ func TestLeasesThatAreAlwaysGone(t *testing.T) {
 		return nil, rpctypes.ErrGRPCLeaseNotFound
 	}}
 	b := opened(t, m, etcd.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	_, err := b.Commit(ctx, storage.Commit{Key: "a", TTL: time.Hour})
 	if !errors.Is(err, storage.ErrUnavailable) || m.writes.Load() > 10 {

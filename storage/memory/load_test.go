@@ -113,7 +113,7 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 // Every result with a value tells whether it was committed with a TTL.
-func TestExpiringIsTold(t *testing.T) {
+func TestExpiringIsReported(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
 	f, err := b.Watch(t.Context(), storage.WatchRange{From: 1, Prev: true})

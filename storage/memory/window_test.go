@@ -49,12 +49,12 @@ func TestHistoryEndsWithTheWindow(t *testing.T) {
 	})
 }
 
-func TestAQuietFeedDoesNotExpire(t *testing.T) {
+func TestAnIdleFeedDoesNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Options{Window: time.Minute})
 		defer b.Close()
 		from := put(t, b, "quiet/a", "1", 0)
-		quiet, err := b.Watch(t.Context(), storage.WatchRange{Prefix: "quiet/", From: from})
+		idle, err := b.Watch(t.Context(), storage.WatchRange{Prefix: "quiet/", From: from})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestAQuietFeedDoesNotExpire(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		want := put(t, b, "quiet/a", "2", 0)
-		got, err := quiet.Next(t.Context())
+		got, err := idle.Next(t.Context())
 		if err != nil || len(got.Changes) != 1 || got.Changes[0].Revision != want {
 			t.Errorf("the quiet feed: %+v, %v; want the change of revision %d", got, err, want)
 		}

@@ -21,7 +21,7 @@ var objectConcurrentTests = []objectTest{
 func concurrentObjects(t *testing.T, s *objects, keys int) {
 	repeat(t, func(round int) *workload {
 		return &workload{
-			t: t, backends: []storage.Backend{adapter{s}}, prefix: fmt.Sprintf("c%d/", round), keys: keys, calls: callsPerClient(), untold: true,
+			t: t, backends: []storage.Backend{adapter{s}}, prefix: fmt.Sprintf("c%d/", round), keys: keys, calls: callsPerClient(), incomplete: true,
 		}
 	})
 }

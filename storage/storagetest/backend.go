@@ -10,8 +10,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Patience is how long a test waits for something that should happen at once.
-const Patience = 30 * time.Second
+// Timeout is how long a test waits for something that should happen at once.
+const Timeout = 30 * time.Second
 
 // Backend tests that what open returns is a storage.Backend. open is called for every subtest, one after the other, and
 // returns an empty backend, which the test closes.
@@ -66,7 +66,7 @@ type backend struct {
 
 func newBackend(t *testing.T, b storage.Backend) *backend {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*Timeout)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -79,9 +79,9 @@ func newBackend(t *testing.T, b storage.Backend) *backend {
 // in returns the backend for a subtest.
 func (b *backend) in(t *testing.T) *backend { return &backend{Backend: b.Backend, t: t, ctx: b.ctx} }
 
-// patient returns a context for waiting for something that should happen at once.
-func (b *backend) patient() context.Context {
-	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+// timeoutContext returns a context for waiting for something that should happen at once.
+func (b *backend) timeoutContext() context.Context {
+	ctx, cancel := context.WithTimeout(b.ctx, Timeout)
 	b.t.Cleanup(cancel)
 	return ctx
 }
@@ -202,13 +202,13 @@ func (b *backend) wantCompacted(at int64) {
 		if !errors.Is(err, storage.ErrCompacted) {
 			b.t.Errorf("%s at %d: %v, want ErrCompacted", name, at, err)
 		}
-		var told *storage.ExpiredError
-		if errors.As(err, &told) && (told.Revision != at || told.Oldest != 0 && told.Oldest <= at) {
-			b.t.Errorf("%s at %d: the error says that %d is asked for, and %d the oldest", name, at, told.Revision, told.Oldest)
+		var expired *storage.ExpiredError
+		if errors.As(err, &expired) && (expired.Revision != at || expired.Oldest != 0 && expired.Oldest <= at) {
+			b.t.Errorf("%s at %d: the error says that %d is asked for, and %d the oldest", name, at, expired.Revision, expired.Oldest)
 		}
-		if told != nil && told.Oldest > 0 {
-			if _, err := b.Get(b.ctx, "a", told.Oldest); err != nil {
-				b.t.Errorf("%s at %d: the error says that revision %d is retained; Get: %v", name, at, told.Oldest, err)
+		if expired != nil && expired.Oldest > 0 {
+			if _, err := b.Get(b.ctx, "a", expired.Oldest); err != nil {
+				b.t.Errorf("%s at %d: the error says that revision %d is retained; Get: %v", name, at, expired.Oldest, err)
 			}
 		}
 	}
@@ -250,7 +250,7 @@ func (f *feed) next() storage.Change {
 
 func (f *feed) fill() {
 	f.b.t.Helper()
-	ctx, cancel := context.WithTimeout(f.b.ctx, Patience)
+	ctx, cancel := context.WithTimeout(f.b.ctx, Timeout)
 	defer cancel()
 	got, err := f.Next(ctx)
 	if err != nil {
@@ -285,8 +285,8 @@ func (f *feed) want(changes ...string) {
 	}
 }
 
-// quiet checks that nothing more is delivered up to the store's revision.
-func (f *feed) quiet() {
+// wantIdle checks that nothing more is delivered up to the store's revision.
+func (f *feed) wantIdle() {
 	f.b.t.Helper()
 	now := f.b.revision()
 	for f.last < now && len(f.pending) == 0 {
@@ -301,7 +301,7 @@ func (f *feed) quiet() {
 // fails checks that Next returns the error.
 func (f *feed) fails(want error) {
 	f.b.t.Helper()
-	ctx, cancel := context.WithTimeout(f.b.ctx, Patience)
+	ctx, cancel := context.WithTimeout(f.b.ctx, Timeout)
 	defer cancel()
 	got, err := f.Next(ctx)
 	if !errors.Is(err, want) {

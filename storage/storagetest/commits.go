@@ -74,7 +74,7 @@ var commitTests = []backendTest{
 			}
 		}
 		b.commit(storage.Commit{Key: "a", Expect: storage.AnyRevision, Delete: true})
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"delete and create anew", func(t *testing.T, b *backend) {
 		r1 := b.put("a", "1")
@@ -90,7 +90,7 @@ var commitTests = []backendTest{
 		b.put("a", "1")
 		f := b.watch(storage.WatchRange{From: b.revision()})
 		b.refused(storage.Commit{Key: "a", Value: []byte("2")})
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"an equal value is a change too", func(t *testing.T, b *backend) {
 		r1 := b.put("a", "1")
@@ -151,7 +151,7 @@ var commitTests = []backendTest{
 		switch {
 		case errors.Is(err, storage.ErrTooLarge):
 			b.wantGet("a", 0, "small", r1)
-			f.quiet()
+			f.wantIdle()
 			b.put("a", "works")
 		case err != nil:
 			t.Errorf("Commit: %v, want success or ErrTooLarge", err)

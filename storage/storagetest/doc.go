@@ -31,7 +31,7 @@
 //
 // # Time
 //
-// The tests do not measure speed. Waiting is bounded by [Patience], which is reached only with a broken backend. On slow
+// The tests do not measure speed. Waiting is bounded by [Timeout], which is reached only with a broken backend. On slow
 // backends tests that need thousands of commits stop after some seconds. With -short all tests are shorter.
 // KEELSON_SOAK=duration makes each random test run for that long: each concurrent history, each fault, each kill test.
 //

@@ -154,7 +154,7 @@ func restarts(t *testing.T, open func(t *testing.T, dir string) storage.Backend)
 	for i := m.floor; i < len(m.revisions); i += 1 + rnd.IntN(20) {
 		f := b.watch(storage.WatchRange{From: m.revisions[i], Prev: true})
 		f.want(m.changes[i:]...)
-		f.quiet()
+		f.wantIdle()
 	}
 	if m.floor > 0 {
 		b.wantCompacted(m.revisions[m.floor-1])

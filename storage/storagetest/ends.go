@@ -91,7 +91,7 @@ var compactTests = []backendTest{
 		f := b.watch(storage.WatchRange{From: b.revision()})
 		r1 := b.put("a", "1")
 		f.want(fmt.Sprintf("put a=1@%d", r1))
-		f.quiet()
+		f.wantIdle()
 		b.compact(r1)
 		r2 := b.put("a", "2")
 		f.want(fmt.Sprintf("put a=2@%d", r2))

@@ -32,7 +32,7 @@ func (s *objects) watch(opts storage.WatchOptions) *events {
 func (e *events) next() storage.Event {
 	e.s.t.Helper()
 	if len(e.pending) == 0 {
-		ctx, cancel := context.WithTimeout(e.s.ctx, Patience)
+		ctx, cancel := context.WithTimeout(e.s.ctx, Timeout)
 		defer cancel()
 		got, err := e.Next(ctx)
 		if err != nil {
@@ -58,8 +58,8 @@ func (e *events) want(want ...string) {
 	}
 }
 
-// quiet checks that nothing more was sent up to the store's revision.
-func (e *events) quiet() {
+// wantIdle checks that nothing more was sent up to the store's revision.
+func (e *events) wantIdle() {
 	e.s.t.Helper()
 	for now := e.s.revision(); ; {
 		e.RequestProgress()
@@ -75,7 +75,7 @@ func (e *events) quiet() {
 
 func (e *events) fails(want error) error {
 	e.s.t.Helper()
-	ctx, cancel := context.WithTimeout(e.s.ctx, Patience)
+	ctx, cancel := context.WithTimeout(e.s.ctx, Timeout)
 	defer cancel()
 	for {
 		got, err := e.Next(ctx)
@@ -132,16 +132,16 @@ var eventTests = []objectTest{
 		r1, r2, r3 := s.create("a/x"), s.resize("a/x"), s.create("b/y")
 		r4 := s.remove("a/x")
 		w.want(at("ADDED a/x size 1", r1), at("MODIFIED a/x size 2", r2), at("ADDED b/y size 1", r3), at("DELETED a/x size 2", r4))
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "from a revision", run: func(t *testing.T, s *objects) {
 		r1, r2, r3 := s.create("a/x"), s.resize("a/x"), s.remove("a/x")
 		w := s.watch(storage.WatchOptions{From: r1.Revision})
 		w.want(at("MODIFIED a/x size 2", r2), at("DELETED a/x size 2", r3))
-		w.quiet()
+		w.wantIdle()
 		w = s.watch(storage.WatchOptions{From: r2.Revision})
 		w.want(at("DELETED a/x size 2", r3))
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "from the future", run: func(t *testing.T, s *objects) {
 		from := s.revision() + 3
@@ -175,7 +175,7 @@ var eventTests = []objectTest{
 		s.remove("a/y")
 		w.want(at("ADDED a/x size 2", r2), at("MODIFIED a/x size 3", r3), at("DELETED a/x size 3", r4),
 			at("ADDED a/x size 6", r6), at("DELETED a/x size 6", r7))
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "field transitions", run: func(t *testing.T, s *objects) {
 		w := s.watch(storage.WatchOptions{Selection: byField("spec.color=red")})
@@ -183,7 +183,7 @@ var eventTests = []objectTest{
 		r2 := s.edit("a/x", func(g *Gadget) { g.Spec.Color = "blue"; g.Spec.Size++ })
 		r3 := s.edit("a/x", func(g *Gadget) { g.Spec.Color = "red"; g.Spec.Size++ })
 		w.want(at("ADDED a/x size 1", r1), at("DELETED a/x size 1", r2), at("ADDED a/x size 3", r3))
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "a deletion shows the old content", run: func(t *testing.T, s *objects) {
 		w := s.watch(storage.WatchOptions{Selection: byLabel("on")})
@@ -201,7 +201,7 @@ var eventTests = []objectTest{
 		s.create("b/x")
 		r := s.create("a/x")
 		w.want(at("ADDED a/x size 1", r))
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "of a name", run: func(t *testing.T, s *objects) {
 		one := s.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "a", Name: "x"}})
@@ -215,7 +215,7 @@ var eventTests = []objectTest{
 		field.want(at("ADDED a/x size 1", r1))
 		anywhere.want(at("ADDED a/x size 1", r1), at("ADDED b/x size 1", r2))
 		for _, w := range []*events{one, field, anywhere, none} {
-			w.quiet()
+			w.wantIdle()
 		}
 	}},
 	{name: "no event for no change", run: func(t *testing.T, s *objects) {
@@ -227,12 +227,12 @@ var eventTests = []objectTest{
 				t.Fatal(err)
 			}
 		}
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "a bookmark when asked for", run: func(t *testing.T, s *objects) {
 		w := s.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "quiet"}})
 		now := s.create("a/x").Revision
-		w.quiet()
+		w.wantIdle()
 		r := s.create("quiet/x")
 		w.want(at("ADDED quiet/x size 1", r))
 		if now >= r.Revision {
@@ -313,12 +313,12 @@ var initialTests = []objectTest{
 		for _, read := range []storage.Read{{}, {Match: storage.NotOlderThan, Revision: now.Revision}} {
 			w := s.watch(storage.WatchOptions{Initial: true, At: read})
 			w.want(at("ADDED a/x size 1", x), at("ADDED a/y size 1", y), at("BOOKMARK end", now))
-			w.quiet()
+			w.wantIdle()
 		}
 		w := s.watch(storage.WatchOptions{Initial: true})
 		later := s.resize("a/x")
 		w.want(at("ADDED a/x size 1", x), at("ADDED a/y size 1", y), at("BOOKMARK end", now), at("MODIFIED a/x size 2", later))
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "any state", run: func(t *testing.T, s *objects) {
 		s.create("a/x")
@@ -356,7 +356,7 @@ var initialTests = []objectTest{
 		}
 		w := s.watch(storage.WatchOptions{Initial: true})
 		w.want(append(want, fmt.Sprintf("BOOKMARK end @%d", s.revision()))...)
-		w.quiet()
+		w.wantIdle()
 	}},
 	{name: "the future does not come", run: func(t *testing.T, s *objects) {
 		now := s.create("a/x").Revision

@@ -64,7 +64,7 @@ var ttlTests = []ttlTest{
 			}
 			b.wantMissing(p+"a", 0)
 			b.wantGet(p+"a", r, "1", r)
-			f.quiet()
+			f.wantIdle()
 		}
 	}},
 	{"a waiting watch sees the deletion", func(b *backend, p string) func(*testing.T, *backend) {
@@ -158,7 +158,7 @@ var ttlTests = []ttlTest{
 					got = append(got, text(c))
 				}
 			}
-			f.quiet()
+			f.wantIdle()
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {

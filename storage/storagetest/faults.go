@@ -30,7 +30,7 @@ type Faulty struct {
 
 // Faults tests that a store keeps its promises while each of the faults occurs and is healed, again and again. The results of
 // concurrent clients are linearizable and in the order of their revisions, every watch delivers every change once, and
-// nothing acknowledged is lost. After healing, commits, reads and watches work again within [Patience]. Commits that end with
+// nothing acknowledged is lost. After healing, commits, reads and watches work again within [Timeout]. Commits that end with
 // ErrUnavailable or a context error may have happened; a commit that ends with ErrNoSpace has not. Reads may fail with
 // ErrUnavailable, and a feed may not fail at all.
 //
@@ -101,7 +101,7 @@ func (w *workload) works(when string) {
 	for i, c := range w.clients {
 		begun[i] = counts{c.commits.Load(), c.reads.Load()}
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, Patience)
+	ctx, cancel := context.WithTimeout(w.ctx, Timeout)
 	defer cancel()
 	for i, c := range w.clients {
 		for c.commits.Load() < begun[i].commits+5 || c.reads.Load() < begun[i].reads+3 {

@@ -70,7 +70,7 @@ func randomHistory(t *testing.T, b *backend, compact bool) {
 	}
 	for _, f := range feeds {
 		f.catchUp(t, m)
-		f.feed.quiet()
+		f.feed.wantIdle()
 	}
 	for _, revision := range m.revisions[m.floor:] {
 		m.compare(t, b, revision, rnd)
@@ -78,7 +78,7 @@ func randomHistory(t *testing.T, b *backend, compact bool) {
 	for i := m.floor; i < len(m.revisions); i += 1 + rnd.IntN(20) {
 		f := b.watch(storage.WatchRange{From: m.revisions[i], Prev: true})
 		f.want(m.changes[i:]...)
-		f.quiet()
+		f.wantIdle()
 		f.Close()
 	}
 }

@@ -110,7 +110,7 @@ func newObjects(t *testing.T, open OpenInterface, change func(*storage.StoreOpti
 	if change != nil {
 		change(&o)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*Timeout)
 	t.Cleanup(cancel)
 	s, b := open(t, o)
 	return &objects{Interface: s, backend: b, prefix: o.Prefix + "/", t: t, ctx: ctx}

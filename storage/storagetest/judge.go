@@ -217,7 +217,7 @@ func (j *verdict) compare() {
 	for _, c := range j.calls {
 		switch {
 		case c.outcome == unknown || c.outcome == refused || c.revision > j.final:
-		case c.revision == 0 && j.w.untold:
+		case c.revision == 0 && j.w.incomplete:
 		case c.revision == 0:
 			j.fail("%v: the answer has no revision", c)
 		case c.at != 0 && c.revision != c.at:

@@ -115,7 +115,7 @@ func (l *ledger) run(dir, name string, round int) {
 	}
 	life, reports := time.Duration(rand.IntN(120))*time.Millisecond, 0
 	if rand.IntN(3) > 0 { // the time is counted from the first commit
-		life, reports = Patience, 1+rand.IntN(2000)
+		life, reports = Timeout, 1+rand.IntN(2000)
 	}
 	death := time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
 	defer death.Stop()

@@ -124,7 +124,7 @@ var listTests = []objectTest{
 			}
 		}
 	}},
-	{name: "the future comes", options: patient, run: func(t *testing.T, s *objects) {
+	{name: "the future comes", options: longReadWait, run: func(t *testing.T, s *objects) {
 		for _, match := range []storage.Match{storage.NotOlderThan, storage.Exact} {
 			s.comes(func(revision int64) error {
 				p, err := s.List(s.ctx, storage.ListOptions{At: storage.Read{Match: match, Revision: revision}})

@@ -112,7 +112,7 @@ var matrixTests = []objectTest{
 		} {
 			w := s.watch(test.opts)
 			w.want(test.want...)
-			w.quiet()
+			w.wantIdle()
 			w.Close()
 		}
 		next := s.watch(storage.WatchOptions{From: r2.Revision})
@@ -129,7 +129,7 @@ var matrixTests = []objectTest{
 			t.Error("Watch: no error")
 		}
 	}},
-	{name: "a watch begins with a state that comes", options: patient, run: func(t *testing.T, s *objects) {
+	{name: "a watch begins with a state that comes", options: longReadWait, run: func(t *testing.T, s *objects) {
 		s.comes(func(revision int64) error {
 			w, err := s.Watch(s.ctx, storage.WatchOptions{Initial: true, At: storage.Read{Match: storage.NotOlderThan, Revision: revision}})
 			if err != nil {
@@ -163,7 +163,7 @@ var matrixTests = []objectTest{
 		}
 		w := s.watch(storage.WatchOptions{Initial: true, At: notOlder})
 		w.want(at("ADDED a/x size 2", r), at("BOOKMARK end", r))
-		s.watch(storage.WatchOptions{From: r.Revision}).quiet()
+		s.watch(storage.WatchOptions{From: r.Revision}).wantIdle()
 	}},
 	{name: "a slow watch is told that it has lost events", run: func(t *testing.T, s *objects) {
 		w := s.watch(storage.WatchOptions{})

@@ -90,7 +90,7 @@ var getTests = []objectTest{
 			wantFuture(t, err, now+100, now)
 		}
 	}},
-	{name: "the future comes", options: patient, run: func(t *testing.T, s *objects) {
+	{name: "the future comes", options: longReadWait, run: func(t *testing.T, s *objects) {
 		for _, match := range []storage.Match{storage.NotOlderThan, storage.Exact} {
 			s.comes(func(revision int64) error {
 				_, err := s.Get(s.ctx, "ns/none", storage.Read{Match: match, Revision: revision})
@@ -113,8 +113,8 @@ var getTests = []objectTest{
 	}},
 }
 
-// patient makes reads wait longer than any test.
-func patient(o *storage.StoreOptions) { o.ReadWait = 4 * Patience }
+// longReadWait makes reads wait longer than any test.
+func longReadWait(o *storage.StoreOptions) { o.ReadWait = 4 * Timeout }
 
 // comes runs a read for a revision that is two commits in the future, and makes the commits.
 func (s *objects) comes(read func(revision int64) error) {

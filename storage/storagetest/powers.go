@@ -44,7 +44,7 @@ var healthTests = []backendTest{
 			b.put(fmt.Sprint(i), strings.Repeat("x", 64<<10))
 		}
 		used, limit := s.Size()
-		for end := time.Now().Add(Patience); used < before+64*(64<<10) && time.Now().Before(end); used, limit = s.Size() {
+		for end := time.Now().Add(Timeout); used < before+64*(64<<10) && time.Now().Before(end); used, limit = s.Size() {
 			time.Sleep(10 * time.Millisecond) // a backend may write later
 		}
 		if used < before+64*(64<<10) || limit >= 0 && limit < used {
@@ -61,7 +61,7 @@ var healthTests = []backendTest{
 			t.Skip("the backend is no storage.Readier")
 		}
 		b.put("a", "1")
-		ctx, cancel := context.WithTimeout(b.ctx, Patience)
+		ctx, cancel := context.WithTimeout(b.ctx, Timeout)
 		defer cancel()
 		for r.Ready(ctx) != nil && ctx.Err() == nil {
 			time.Sleep(10 * time.Millisecond)
@@ -132,7 +132,7 @@ var loadTests = []backendTest{
 		for _, at := range []int64{20, 700, 999} {
 			b.wantCompacted(at)
 		}
-		b.watch(storage.WatchRange{From: 1000}).quiet()
+		b.watch(storage.WatchRange{From: 1000}).wantIdle()
 	}},
 	{"goes on from there", func(t *testing.T, b *backend) {
 		b.load(1000, kv("a", "1", 700), kv("b", "2", 20))
@@ -278,15 +278,15 @@ var raiseTests = []backendTest{
 		now := b.put("a", "2")
 		f := b.watch(storage.WatchRange{From: now})
 		err := r.Raise(b.ctx, now+1000, 10)
-		var told *storage.RaiseError
-		if !errors.As(err, &told) || told.Wanted != now+1000 || told.Current != now || told.Limit != 10 || told.Needed <= 10 {
-			t.Errorf("Raise: %v (%+v), want a RaiseError for %d at %d", err, told, now+1000, now)
+		var raise *storage.RaiseError
+		if !errors.As(err, &raise) || raise.Wanted != now+1000 || raise.Current != now || raise.Limit != 10 || raise.Needed <= 10 {
+			t.Errorf("Raise: %v (%+v), want a RaiseError for %d at %d", err, raise, now+1000, now)
 		}
 		if after := b.revision(); after != now {
 			t.Errorf("the revision went from %d to %d", now, after)
 		}
 		b.wantGet("a", r1, "1", r1)
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"after Close", func(t *testing.T, b *backend) {
 		r := b.raiser()

@@ -46,7 +46,7 @@ func dial(t *testing.T, p *storagetest.Proxy) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(storagetest.Patience))
+	_ = c.SetDeadline(time.Now().Add(storagetest.Timeout))
 	return c
 }
 
@@ -141,7 +141,7 @@ func TestProxyBlackHole(t *testing.T) {
 	}
 	p.Heal()
 	for _, c := range []net.Conn{c, fresh} {
-		_ = c.SetDeadline(time.Now().Add(storagetest.Patience))
+		_ = c.SetDeadline(time.Now().Add(storagetest.Timeout))
 		got := make([]byte, 1)
 		if _, err := io.ReadFull(c, got); err != nil || got[0] != 'b' {
 			t.Errorf("healed: %q, %v; want what was sent before", got, err)

@@ -159,7 +159,7 @@ func (h *objectHistory) compareWatch(i int) {
 				w.want(text)
 			}
 		}
-		w.quiet()
+		w.wantIdle()
 		w.Close()
 	}
 }

@@ -126,7 +126,7 @@ func wakeBeside(t *testing.T, b *backend) {
 	for p := range prefixes {
 		want[p][b.put(fmt.Sprintf("k%d/end", p), "")] = true
 	}
-	ctx := b.patient()
+	ctx := b.timeoutContext()
 	await := func(i int, what string, came <-chan struct{}) {
 		t.Helper()
 		select {

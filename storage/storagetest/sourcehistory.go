@@ -25,7 +25,7 @@ func sourceHistory(t *testing.T, s *objects) {
 		h.step()
 	}
 	beside.want(h.moves...)
-	beside.quiet()
+	beside.wantIdle()
 	order := h.rnd.Perm(len(h.states))
 	for n, end := 0, time.Now().Add(budget()); n < len(order) && (n < 10 || time.Now().Before(end)); n++ {
 		h.compareState(order[n])
@@ -33,7 +33,7 @@ func sourceHistory(t *testing.T, s *objects) {
 	for n, end := 0, time.Now().Add(budget()); n < len(order)/2 && (n < 5 || time.Now().Before(end)); n++ {
 		f := s.follow(h.revisions[order[n]])
 		f.want(h.moves[order[n]:]...)
-		f.quiet()
+		f.wantIdle()
 		f.Close()
 	}
 }

@@ -46,7 +46,7 @@ var sourceTests = []objectTest{
 		_, err = src.State(s.ctx, now)
 		wantExpired(t, err, now)
 	}},
-	{name: "a state that comes", options: patient, run: func(t *testing.T, s *objects) {
+	{name: "a state that comes", options: longReadWait, run: func(t *testing.T, s *objects) {
 		src := s.source()
 		s.comes(func(revision int64) error {
 			state, err := src.State(s.ctx, revision)
@@ -89,7 +89,7 @@ var sourceTests = []objectTest{
 		s.create("a/2")
 		r := s.create("a/3")
 		f.want(fmt.Sprintf("put a/3@%d", r.Revision))
-		f.quiet()
+		f.wantIdle()
 	}},
 	{name: "moves that are forgotten", run: func(t *testing.T, s *objects) {
 		from := s.create("a/x").Revision
@@ -161,7 +161,7 @@ var sourceTests = []objectTest{
 				t.Errorf("the oldest state, of revision %d, is at %d: %v", oldest, state.Revision, err)
 			}
 			f := s.follow(oldest)
-			f.quietly(s.revision())
+			f.wantNoMoves(s.revision())
 			return oldest
 		}
 		oldest()
@@ -356,7 +356,7 @@ func (s *objects) follow(from int64) *following {
 // fill waits for the next moves.
 func (f *following) fill() storage.Moves {
 	f.s.t.Helper()
-	ctx, cancel := context.WithTimeout(f.s.ctx, Patience)
+	ctx, cancel := context.WithTimeout(f.s.ctx, Timeout)
 	defer cancel()
 	got, err := f.Next(ctx)
 	if err != nil {
@@ -395,17 +395,17 @@ func (f *following) want(want ...string) {
 	}
 }
 
-// quiet checks that nothing more comes up to the store's revision.
-func (f *following) quiet() {
+// wantIdle checks that nothing more comes up to the store's revision.
+func (f *following) wantIdle() {
 	f.s.t.Helper()
-	f.quietly(f.s.revision())
+	f.wantNoMoves(f.s.revision())
 	if len(f.pending) > 0 {
 		f.s.t.Fatalf("unexpected move %q", moveText(f.pending[0]))
 	}
 }
 
-// quietly reads up to a revision, and checks that no moves come.
-func (f *following) quietly(until int64) {
+// wantNoMoves reads up to a revision, and checks that no moves come.
+func (f *following) wantNoMoves(until int64) {
 	f.s.t.Helper()
 	for f.reached < until {
 		f.RequestProgress()

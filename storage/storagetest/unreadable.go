@@ -47,9 +47,9 @@ var unreadableTests = []objectTest{
 		if other.StoredKey != s.prefix+"a/other" && other.StoredKey != "" || other.Revision != revision && other.Revision != 0 {
 			t.Errorf("the second is %+v", other)
 		}
-		for _, said := range []string{"a/bad", u.Err.Error(), "a/other", other.Err.Error()} {
-			if !strings.Contains(err.Error(), said) {
-				t.Errorf("%q does not say %q", err, said)
+		for _, part := range []string{"a/bad", u.Err.Error(), "a/other", other.Err.Error()} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q does not say %q", err, part)
 			}
 		}
 	}},

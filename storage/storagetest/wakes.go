@@ -29,7 +29,7 @@ func (c *alarm) again() {
 // comes waits until the func is called.
 func (c *alarm) comes() {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, Patience)
+	ctx, cancel := context.WithTimeout(c.ctx, Timeout)
 	defer cancel()
 	select {
 	case <-c.came:
@@ -118,7 +118,7 @@ var wakeTests = []backendTest{
 		now := b.put("b", "1")
 		f.RequestProgress()
 		c.comes()
-		if got, err := f.Next(b.patient()); err != nil || len(got.Changes) > 0 || got.Progress < now {
+		if got, err := f.Next(b.timeoutContext()); err != nil || len(got.Changes) > 0 || got.Progress < now {
 			t.Fatalf("Next: %+v, %v; want progress %d", got, err, now)
 		}
 		f.RequestProgress()
@@ -209,7 +209,7 @@ var wakeTests = []backendTest{
 		b.put("a", "2")
 		b.compact(b.put("a", "3"))
 		f.awake() // with the changes or with ErrCompacted
-		if _, err := f.Next(b.patient()); err != nil && !errors.Is(err, storage.ErrCompacted) {
+		if _, err := f.Next(b.timeoutContext()); err != nil && !errors.Is(err, storage.ErrCompacted) {
 			t.Errorf("Next: %v", err)
 		}
 	}},
@@ -239,7 +239,7 @@ var wakeTests = []backendTest{
 			if err != nil {
 				t.Error(err)
 			}
-		case <-b.patient().Done():
+		case <-b.timeoutContext().Done():
 			t.Fatal("the call does not return")
 		}
 	}},

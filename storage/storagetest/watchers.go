@@ -23,8 +23,8 @@ type watcher struct {
 	middle bool // it begins in the middle of the workload
 	// each runs after every Next, and may end the feed, which is then resumed where it was.
 	each func(f *watcher) (resume bool)
-	// patience bounds a Next; 0 is no bound. A reader that stopped waiting tries again.
-	patience time.Duration
+	// timeout bounds a Next; 0 is no bound. A reader that stopped waiting tries again.
+	timeout time.Duration
 
 	mu   sync.Mutex // guards feed
 	feed storage.Feed
@@ -62,7 +62,7 @@ func (w *workload) watches() []*watcher {
 		{name: "a slow reader", prefix: w.prefix, from: w.first, prev: true, each: slow},
 		{name: "one that resumes", prefix: w.prefix, from: w.first, prev: true, each: resume},
 		{name: "one that asks for progress", prefix: w.key(0), from: w.first, prev: true, each: progress},
-		{name: "one that gives up and comes back", prefix: w.prefix, from: w.first, patience: time.Millisecond},
+		{name: "one that gives up and comes back", prefix: w.prefix, from: w.first, timeout: time.Millisecond},
 		{name: "from the future", prefix: w.prefix, from: w.first + 40, prev: true},
 		{name: "begun in the middle", prefix: w.prefix, from: -1, middle: true, prev: true},
 		{name: "begun in the middle, from the beginning", prefix: w.prefix, from: w.first, middle: true, prev: true},
@@ -74,7 +74,7 @@ func (w *workload) watches() []*watcher {
 func (w *workload) staff(list []*watcher) []*watcher {
 	for i, f := range list {
 		f.w, f.b = w, w.backends[i%len(w.backends)]
-		f.prev = f.prev && !w.untold
+		f.prev = f.prev && !w.incomplete
 	}
 	return list
 }
@@ -163,12 +163,12 @@ func (f *watcher) follow() error {
 	return nil
 }
 
-// next calls Next with the watch's patience, again and again until the test is over.
+// next calls Next with the watch's timeout, again and again until the test is over.
 func (f *watcher) next() (storage.Changes, error) {
 	for {
 		ctx, cancel := f.w.ctx, context.CancelFunc(func() {})
-		if f.patience > 0 {
-			ctx, cancel = context.WithTimeout(ctx, f.patience)
+		if f.timeout > 0 {
+			ctx, cancel = context.WithTimeout(ctx, f.timeout)
 		}
 		got, err := f.feed.Next(ctx)
 		cancel()
@@ -177,11 +177,11 @@ func (f *watcher) next() (storage.Changes, error) {
 			return got, nil
 		case f.w.ctx.Err() != nil:
 			return got, fmt.Errorf("after progress %d Next waited for changes up to revision %d in vain: %w", f.reached, f.w.final.Load(), err)
-		case !errors.Is(err, context.DeadlineExceeded) || f.patience == 0:
+		case !errors.Is(err, context.DeadlineExceeded) || f.timeout == 0:
 			return got, fmt.Errorf("after progress %d: Next: %w", f.reached, err)
 		}
 		if f.w.final.Load() > 0 {
-			f.patience = 0
+			f.timeout = 0
 			f.ask()
 		}
 	}

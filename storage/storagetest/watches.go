@@ -19,7 +19,7 @@ var watchTests = []backendTest{
 		r4, r5 := b.del("a"), b.put("a", "3")
 		f.want(fmt.Sprintf("put a=1@%d", r1), fmt.Sprintf("put b=1@%d", r2), fmt.Sprintf("put a=2@%d", r3),
 			fmt.Sprintf("delete a@%d", r4), fmt.Sprintf("put a=3@%d", r5))
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"previous values", func(t *testing.T, b *backend) {
 		f := b.watch(storage.WatchRange{From: b.revision(), Prev: true})
@@ -42,7 +42,7 @@ var watchTests = []backendTest{
 			for j := i; j < len(revisions); j++ {
 				f.want(fmt.Sprintf("put k=%d@%d", j, revisions[j]))
 			}
-			f.quiet()
+			f.wantIdle()
 		}
 	}},
 	{"from before the beginning", func(t *testing.T, b *backend) {
@@ -76,11 +76,11 @@ var watchTests = []backendTest{
 		r3 := b.put("a/xx", "3")
 		one.want(fmt.Sprintf("put a/x=1@%d", r1), fmt.Sprintf("put a/y=2@%d", r2), fmt.Sprintf("put a/xx=3@%d", r3))
 		key.want(fmt.Sprintf("put a/x=1@%d", r1), fmt.Sprintf("put a/xx=3@%d", r3))
-		one.quiet()
-		key.quiet()
+		one.wantIdle()
+		key.wantIdle()
 		late := b.watch(storage.WatchRange{Prefix: "a/y", From: from})
 		late.want(fmt.Sprintf("put a/y=2@%d", r2))
-		late.quiet()
+		late.wantIdle()
 	}},
 	{"no prefix is every key", func(t *testing.T, b *backend) {
 		f := b.watch(storage.WatchRange{From: b.revision()})
@@ -89,7 +89,7 @@ var watchTests = []backendTest{
 			want = append(want, fmt.Sprintf("put %s=v@%d", key, b.put(key, "v")))
 		}
 		f.want(want...)
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"a prefix of any bytes", func(t *testing.T, b *backend) {
 		from := b.revision()
@@ -110,7 +110,7 @@ var watchTests = []backendTest{
 						f.want(fmt.Sprintf("put %s=v@%d", key, revisions[key]))
 					}
 				}
-				f.quiet()
+				f.wantIdle()
 			}
 		}
 	}},
@@ -155,7 +155,7 @@ var watchTests = []backendTest{
 		f, err := b.Watch(ctx, storage.WatchRange{From: b.revision()})
 		if err == nil {
 			defer f.Close()
-			_, err = f.Next(b.patient())
+			_, err = f.Next(b.timeoutContext())
 		}
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrClosed) {
 			t.Errorf("Watch and Next: %v, want context.Canceled or ErrClosed", err)
@@ -200,7 +200,7 @@ var watchTests = []backendTest{
 		}
 		r := b.put("k", "1")
 		f.want(fmt.Sprintf("put k=1@%d", r))
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"progress wakes a reader", func(t *testing.T, b *backend) {
 		f := b.watch(storage.WatchRange{Prefix: "k", From: b.revision()})
@@ -249,7 +249,7 @@ var watchTests = []backendTest{
 		defer f.Close()
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.Next(b.patient())
+			_, err := f.Next(b.timeoutContext())
 			done <- err
 		}()
 		cancel()
@@ -257,7 +257,7 @@ var watchTests = []backendTest{
 			t.Errorf("Next: %v, want context.Canceled or ErrClosed", err)
 		}
 		f.RequestProgress()
-		if got, err := f.Next(b.patient()); err == nil {
+		if got, err := f.Next(b.timeoutContext()); err == nil {
 			t.Errorf("after the end Next returns %+v", got)
 		}
 		b.put("k", "1")
@@ -293,7 +293,7 @@ var watchTests = []backendTest{
 			want = append(want, fmt.Sprintf("put k=%d@%d", i, b.put("k", fmt.Sprint(i))))
 		}
 		f.want(want...)
-		f.quiet()
+		f.wantIdle()
 	}},
 	{"progress and Close beside Next", func(t *testing.T, b *backend) {
 		for range 20 {

@@ -21,9 +21,9 @@ type workload struct {
 	calls    int           // maximum number of calls of a client; 0: until it is stopped
 	pause    time.Duration // after each call
 	faults   int           // number of faults meanwhile
-	// untold means that results may lack their revision, that watches may lack previous values, and that there are no
+	// incomplete means that results may lack their revision, that watches may lack previous values, and that there are no
 	// unconditional writes.
-	untold bool
+	incomplete bool
 
 	ctx      context.Context // ends with the test
 	started  time.Time
@@ -43,7 +43,7 @@ const workloadClients = 6
 // begin starts the clients and the watches.
 func (w *workload) begin() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(4+2*w.faults)*Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(4+2*w.faults)*Timeout)
 	w.t.Cleanup(cancel)
 	w.ctx, w.started = ctx, time.Now()
 	w.halfway, w.stop = make(chan struct{}), make(chan struct{})
@@ -94,7 +94,7 @@ func (w *workload) now() int64 {
 }
 
 func (w *workload) ask() (int64, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, Patience)
+	ctx, cancel := context.WithTimeout(w.ctx, Timeout)
 	defer cancel()
 	for {
 		res, err := w.backends[0].Get(ctx, w.prefix, 0)
@@ -178,7 +178,7 @@ func (c *client) step(i int) call {
 	default:
 		ask.verb, ask.commit = verbCommit, c.commit(key, i)
 	}
-	ctx, cancel := context.WithTimeout(c.w.ctx, c.patience())
+	ctx, cancel := context.WithTimeout(c.w.ctx, c.timeout())
 	defer cancel()
 	ask.begun = time.Since(c.w.started)
 	switch ask.verb {
@@ -194,8 +194,8 @@ func (c *client) step(i int) call {
 	return ask
 }
 
-// patience returns the timeout of a call. A few calls have a very short one.
-func (c *client) patience() time.Duration {
+// timeout returns the timeout of a call. A few calls have a very short one.
+func (c *client) timeout() time.Duration {
 	switch c.rnd.IntN(40) {
 	case 0:
 		return time.Duration(c.rnd.IntN(2000)) * time.Microsecond
@@ -219,7 +219,7 @@ func (c *client) commit(key string, i int) storage.Commit {
 	switch n := c.rnd.IntN(10); {
 	case n < 2:
 		done.Expect = 0
-	case n < 4 && !c.w.untold:
+	case n < 4 && !c.w.incomplete:
 		done.Expect = storage.AnyRevision
 	case n < 5:
 		done.Expect, done.Delete = storage.AnyRevision, true

@@ -56,16 +56,16 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 	}
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	said := make(chan struct{})
+	reported := make(chan struct{})
 	go func() { // ends with the server
-		defer close(said)
+		defer close(reported)
 		if waitReady(running, server.LoopbackClientConfig, url) {
 			p.Ready(url)
 		}
 	}()
 	err = run(ctx, server)
 	cancel()
-	<-said
+	<-reported
 	return err
 }
 

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Patience is the maximum time that Eventually waits.
-const Patience = 60 * time.Second
+// Timeout is the maximum time that Eventually waits.
+const Timeout = 60 * time.Second
 
-// Eventually calls cond often until it returns true. It fails the test with what if that does not happen within Patience.
+// Eventually calls cond often until it returns true. It fails the test with what if that does not happen within Timeout.
 func Eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
+	deadline := time.Now().Add(Timeout)
 	for !cond() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain until %s", Patience, what)
+			t.Fatalf("waited %v in vain until %s", Timeout, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	maxRuleCost   = 10_000_000  // for all evaluations of one rule on an object
 	maxSchemaCost = 100_000_000 // for all rules of a schema
-	maxTold       = 4           // number of the most expensive rules to report when the total is too high
+	maxReported   = 4           // number of the most expensive rules to report when the total is too high
 )
 
 // maxElements returns how many values of a schema directly inside s a value of s may have, nil if unbounded.
@@ -63,7 +63,7 @@ func (j *judge) spend(path *field.Path, cost uint64) {
 		}
 		return 0
 	})
-	j.most = j.most[:min(len(j.most), maxTold)]
+	j.most = j.most[:min(len(j.most), maxReported)]
 }
 
 // totalErrors returns the errors if all rules together may cost too much: one for each of the most expensive rules, and one for

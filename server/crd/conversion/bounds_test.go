@@ -177,11 +177,11 @@ func TestClose(t *testing.T) {
 	h := startHooks(t, []lie{l})
 	leaks := goleak.IgnoreCurrent()
 	caller := webhook.New(webhook.Options{Timeout: 24 * time.Hour})
-	var told atomic.Int64
+	var calls atomic.Int64
 	f := conversion.New(caller, conversion.Options{MaxCalls: 1, Hooks: conversion.Hooks{
 		Called: func(conversion.Call) {
 			time.Sleep(20 * time.Millisecond) // Close waits for this
-			told.Add(1)
+			calls.Add(1)
 		},
 	}})
 	c.Webhook = webhookFor(t, f, l, h)
@@ -193,7 +193,7 @@ func TestClose(t *testing.T) {
 	asked = append(asked, c.ask(t, "a"), c.ask(t, "queued"))
 	waitFor(t, c, 3)
 	f.Close()
-	if got := told.Load(); got != 2 {
+	if got := calls.Load(); got != 2 {
 		t.Errorf("%d calls have ended when Close returns, want 2", got)
 	}
 	for _, a := range asked {

@@ -72,7 +72,7 @@ func keyOf(sent []byte, to schema.GroupVersion) itemKey {
 func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 	o := w.factory.opts
 	for len(items) > 0 {
-		n := o.together(items)
+		n := o.batchSize(items)
 		c := &call{items: items[:n:n], to: to, queued: time.Now(), done: make(chan struct{})}
 		for _, i := range c.items {
 			i.call = c
@@ -92,9 +92,9 @@ func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 	}
 }
 
-// together returns how many of items, which is not empty, go into one call. Two states of one object never go into one call, and
-// an object without a uid goes alone: if an answer exchanged them, nobody could notice.
-func (o Options) together(items []*item) int {
+// batchSize returns how many of items, which is not empty, go into one call. Two states of one object never go into one call,
+// and an object without a uid goes alone: if an answer exchanged them, nobody could notice.
+func (o Options) batchSize(items []*item) int {
 	size, seen := 0, map[string]bool{}
 	for n, i := range items {
 		uid := i.original.uid
@@ -134,13 +134,13 @@ func (w *Webhook) do(c *call) {
 	case began.Sub(c.queued) > maxQueued:
 		c.fail(&problem{whole: true, nobody: true, err: w.busy()})
 	default:
-		told := Call{Definition: w.name, Objects: len(c.items)}
+		report := Call{Definition: w.name, Objects: len(c.items)}
 		if p := w.ask(c); p != nil {
-			told.Failure, told.Err = p.failure, p.forLog()
+			report.Failure, report.Err = p.failure, p.forLog()
 		}
 		if called := w.factory.opts.Hooks.Called; called != nil {
-			told.Took = time.Since(began)
-			called(told)
+			report.Took = time.Since(began)
+			called(report)
 		}
 	}
 	w.mu.Lock()
@@ -198,7 +198,7 @@ func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte, r
 	objects, err := r.converted(version, uid, answer)
 	switch {
 	case err == nil:
-	case errors.As(err, new(toldError)):
+	case errors.As(err, new(reportedError)):
 		return c.fail(c.problem(MalformedResponse, "failed: %v", err))
 	case errors.As(err, new(unreadError)):
 		return c.fail(c.rejected(CallFailure, reject(err)))

@@ -112,9 +112,9 @@ func TestGolden(t *testing.T) {
 				t.Errorf("the object was changed: %v", in)
 			}
 			if l.name == "object-list" { // kube-apiserver fails later here
-				want.Write = told{Code: 201, Object: gist(before.Object)}
+				want.Write = clientAnswer{Code: 201, Object: gist(before.Object)}
 			}
-			got := told{Code: 201}
+			got := clientAnswer{Code: 201}
 			if err == nil {
 				got.Object = gist(out[0].Object)
 				got.Object.(map[string]any)["version"] = "v2" // in kube-apiserver it was converted back and forth
@@ -124,7 +124,7 @@ func TestGolden(t *testing.T) {
 					t.Fatalf("%T: %v", err, err)
 				}
 				s := status.Status()
-				got = told{Code: int(s.Code), Reason: string(s.Reason), Message: anonymous(s.Message, group)}
+				got = clientAnswer{Code: int(s.Code), Reason: string(s.Reason), Message: anonymous(s.Message, group)}
 			}
 			if a, b := asJSON(t, got), asJSON(t, want.Write); a != b {
 				t.Errorf("\n got %s\nwant %s", a, b)
@@ -134,7 +134,7 @@ func TestGolden(t *testing.T) {
 }
 
 // By default clients get the messages of a conversion webhook, and no details of other failures, which are only in the log.
-func TestWhatClientsAreTold(t *testing.T) {
+func TestErrorsReportedToClients(t *testing.T) {
 	t.Parallel()
 	golden, all := readGolden(t), lies()
 	h := startHooks(t, all)
@@ -161,15 +161,15 @@ func TestWhatClientsAreTold(t *testing.T) {
 			if path := strings.LastIndex(l.path, "/"); path >= 0 {
 				nothing, same = "", "" // the URL is replaced, which is tested elsewhere
 			}
-			told := false
+			reported := false
 			for _, words := range []string{"failure", "status-none", "status-odd", "status-message", "object", "metadata", "label", "annotation"} {
-				told = told || strings.HasPrefix(l.name, words) && l.name != "objects-object" // which cannot be decoded
+				reported = reported || strings.HasPrefix(l.name, words) && l.name != "objects-object" // which cannot be decoded
 			}
 			got := err.Error()
 			switch {
-			case told && anonymous(got, group) != same:
+			case reported && anonymous(got, group) != same:
 				t.Errorf("clients are told\n%s\nwant\n%s", anonymous(got, group), same)
-			case !told && got != nothing && nothing != "":
+			case !reported && got != nothing && nothing != "":
 				t.Errorf("clients are told\n%s\nwant\n%s", got, nothing)
 			case !strings.HasPrefix(l.name, "redirect") && !strings.Contains(same, anonymous(call.Err.Error(), group)) && same != "":
 				t.Errorf("the log has\n%s\nwant it to be in\n%s", call.Err, same)

@@ -352,7 +352,7 @@ func startHooks(t testing.TB, all []lie) *hooks {
 	start := func(cert *tls.Certificate, http2 bool) *httptest.Server {
 		s := httptest.NewUnstartedServer(handler)
 		s.EnableHTTP2 = http2
-		s.Config.ErrorLog = quiet()
+		s.Config.ErrorLog = silentLog()
 		if cert == nil {
 			s.Start()
 		} else {

@@ -113,11 +113,11 @@ func TestMemoryAge(t *testing.T) {
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var told []string
+	var reported []string
 	tell := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, fmt.Sprintf(format, args...))
+		reported = append(reported, fmt.Sprintf(format, args...))
 	}
 	c := newCounted(t, conversion.Options{Hooks: conversion.Hooks{
 		Converted: func(c conversion.Conversion) {
@@ -141,8 +141,8 @@ func TestHooks(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if !slices.Equal(reported, want) {
+		t.Errorf("told %q, want %q", reported, want)
 	}
 }
 

@@ -16,16 +16,17 @@ import (
 	"time"
 )
 
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+func silentLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // golden has the answers to clients that write and read an object in a version that is not stored.
 type golden struct {
-	Write told `json:"write"`
-	Read  told `json:"read"`
+	Write clientAnswer `json:"write"`
+	Read  clientAnswer `json:"read"`
 }
 
-// told is the answer to a client: the code, and the message and reason of an error, or the relevant parts of the object.
-type told struct {
+// clientAnswer is the answer to a client: the code, and the message and reason of an error, or the relevant parts of the
+// object.
+type clientAnswer struct {
 	Code    int    `json:"code"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -92,13 +93,13 @@ func TestRecord(t *testing.T) {
 				"metadata": map[string]any{"name": "a", "labels": map[string]any{"old": "label"}, "annotations": map[string]any{"old": "one"}},
 			}
 		}
-		hear := func(code int, answer map[string]any) told {
+		hear := func(code int, answer map[string]any) clientAnswer {
 			if code < 300 {
-				return told{Code: code, Object: gist(answer)}
+				return clientAnswer{Code: code, Object: gist(answer)}
 			}
 			reason, _ := answer["reason"].(string)
 			message, _ := answer["message"].(string)
-			return told{Code: code, Reason: reason, Message: anonymous(message, group)}
+			return clientAnswer{Code: code, Reason: reason, Message: anonymous(message, group)}
 		}
 		var g golden
 		for range 100 {

@@ -78,9 +78,9 @@ func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, o
 // unreadError is the error of an answer that cannot be decoded, in contrast to one that is decoded and wrong.
 type unreadError struct{ error }
 
-// toldError is the message with which a conversion webhook refuses to convert. Other errors describe what is wrong with the
+// reportedError is the message with which a conversion webhook refuses to convert. Other errors describe what is wrong with the
 // answer.
-type toldError struct{ error }
+type reportedError struct{ error }
 
 // crowd returns about how many objects an answer has: the largest number of values in an array of the response.
 func crowd(answer []byte) int {
@@ -111,8 +111,8 @@ func crowd(answer []byte) int {
 	return most
 }
 
-// converted returns the objects in an answer, in JSON. No object is nil, but any may be empty. Only a toldError certainly has the
-// words of a conversion webhook: the answer had the uid of the request or, in v1beta1, a result.
+// converted returns the objects in an answer, in JSON. No object is nil, but any may be empty. Only a reportedError certainly has
+// the words of a conversion webhook: the answer had the uid of the request or, in v1beta1, a result.
 func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]runtime.RawExtension, error) {
 	if first := bytes.TrimLeft(answer, " \t\r\n"); len(answer) > maxYAML && (len(first) == 0 || first[0] != '{') {
 		return nil, unreadError{errors.New("the answer is not JSON")}
@@ -127,7 +127,7 @@ func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]run
 		}
 		err := resultError(review.Response.Result)
 		if err != nil && (review.Response.Result.Status != "" || review.Response.Result.Message != "") {
-			err = toldError{err}
+			err = reportedError{err}
 		}
 		return review.Response.ConvertedObjects, err
 	}
@@ -146,7 +146,7 @@ func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]run
 		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, review.Response.UID)
 	}
 	if err := resultError(review.Response.Result); err != nil {
-		return nil, toldError{err}
+		return nil, reportedError{err}
 	}
 	return review.Response.ConvertedObjects, nil
 }

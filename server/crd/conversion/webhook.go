@@ -90,9 +90,9 @@ func (w *Webhook) Convert(ctx context.Context, in []*unstructured.Unstructured, 
 	}
 	err := a.convert(ctx)
 	if converted := w.factory.opts.Hooks.Converted; converted != nil {
-		a.told.Definition, a.told.To, a.told.Took, a.told.Err = w.name, to.Version, time.Since(began), err
-		a.told.From = in[a.wanted[0].index].GroupVersionKind().Version
-		converted(a.told)
+		a.report.Definition, a.report.To, a.report.Took, a.report.Err = w.name, to.Version, time.Since(began), err
+		a.report.From = in[a.wanted[0].index].GroupVersionKind().Version
+		converted(a.report)
 	}
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ type asking struct {
 	out    []*unstructured.Unstructured
 	wanted []wanted
 	keys   map[itemKey]bool // of wanted; nil until needed
-	told   Conversion
+	report Conversion
 }
 
 // wanted is one object to convert.
@@ -217,12 +217,12 @@ func (a *asking) join(all []*wanted, share bool) error {
 	for _, o := range all {
 		switch {
 		case o.item == nil:
-			a.told.Remembered++
+			a.report.Remembered++
 			continue
 		case o.ours:
-			a.told.Sent++
+			a.report.Sent++
 		default:
-			a.told.Shared++
+			a.report.Shared++
 		}
 		o.item.askers++
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	closeTimeout = 2 * time.Second // time for which closeCaches waits
-	maxToldStale = 10              // number of caches that the readiness check names
+	closeTimeout     = 2 * time.Second // time for which closeCaches waits
+	maxReportedStale = 10              // number of caches that the readiness check names
 )
 
 // cached returns the storage for the registry of r: a cache over store, or store itself if the kind has NoCache.
@@ -80,8 +80,8 @@ func (s *Set) CachesReady(ctx context.Context) error {
 			stale = append(stale, fmt.Sprintf("%s: %v", r.gvr.GroupResource(), err))
 		}
 	}
-	if len(stale) > maxToldStale {
-		stale = append(stale[:maxToldStale], fmt.Sprintf("and %d others", len(stale)-maxToldStale))
+	if len(stale) > maxReportedStale {
+		stale = append(stale[:maxReportedStale], fmt.Sprintf("and %d others", len(stale)-maxReportedStale))
 	}
 	if stale == nil {
 		return nil

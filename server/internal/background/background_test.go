@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// told is a watch that has some events, and then fails or waits until ctx ends.
-type told struct {
+// scriptedWatch is a watch that has some events, and then fails or waits until ctx ends.
+type scriptedWatch struct {
 	batches [][]storage.Event
 	err     error
 }
 
-func (w *told) Next(ctx context.Context) ([]storage.Event, error) {
+func (w *scriptedWatch) Next(ctx context.Context) ([]storage.Event, error) {
 	if len(w.batches) > 0 {
 		next := w.batches[0]
 		w.batches = w.batches[1:]
@@ -36,8 +36,8 @@ func (w *told) Next(ctx context.Context) ([]storage.Event, error) {
 	return nil, w.err
 }
 
-func (w *told) RequestProgress() {}
-func (w *told) Close()           {}
+func (w *scriptedWatch) RequestProgress() {}
+func (w *scriptedWatch) Close()           {}
 
 func event(kind watch.EventType, key string) storage.Event {
 	return storage.Event{Type: kind, Record: storage.Record{Key: key}, InitialEnd: kind == watch.Bookmark && key == "end"}
@@ -49,7 +49,7 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		end := event(watch.Bookmark, "end")
-		watches := []*told{
+		watches := []*scriptedWatch{
 			{err: errors.New("one")},
 			{err: errors.New("two")},
 			{batches: [][]storage.Event{{event(watch.Added, "a")}, {event(watch.Added, "b"), end, event(watch.Added, "c")}, {event(watch.Deleted, "a")}}, err: errors.New("three")},

@@ -16,9 +16,9 @@ const panicsEvery = time.Minute
 // Panics turns panics of the program's strategies, plug-ins, functions and storages into errors. It is for work in the background
 // that calls these; in a request such a panic is answered with 500. Make one with NewPanics. It may be used concurrently.
 type Panics struct {
-	log  *zap.Logger
-	what string
-	told atomic.Int64 // time at which a panic was last logged as an error, in Unix seconds
+	log          *zap.Logger
+	what         string
+	lastReported atomic.Int64 // time at which a panic was last logged as an error, in Unix seconds
 }
 
 // NewPanics returns a Panics that logs with the message what.
@@ -32,8 +32,8 @@ func (p *Panics) Caught(err *error) {
 		return
 	}
 	*err = fmt.Errorf("panic: %v", v)
-	level, now, told := zap.DebugLevel, time.Now().Unix(), p.told.Load()
-	if now-told >= int64(panicsEvery/time.Second) && p.told.CompareAndSwap(told, now) {
+	level, now, last := zap.DebugLevel, time.Now().Unix(), p.lastReported.Load()
+	if now-last >= int64(panicsEvery/time.Second) && p.lastReported.CompareAndSwap(last, now) {
 		level = zap.ErrorLevel
 	}
 	p.log.Log(level, p.what, zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))

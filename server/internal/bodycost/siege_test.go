@@ -131,11 +131,11 @@ func besiege(role, path string) error {
 	if err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	told, err := json.Marshal(besieged{Address: ln.Addr().String(), CA: srv.Credentials().CAPEM})
+	line, err := json.Marshal(besieged{Address: ln.Addr().String(), CA: srv.Credentials().CAPEM})
 	if err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	fmt.Println(string(told))
+	fmt.Println(string(line))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	return errors.Join(srv.Serve(ctx, ln), srv.Close())
@@ -359,11 +359,11 @@ func besiegedServer(t *testing.T) *siege {
 	}
 	s := &siege{t: t, process: cmd, codes: map[string]int{}}
 	lines := bufio.NewScanner(out)
-	var told besieged
+	var announced besieged
 	if !lines.Scan() {
 		t.Fatalf("the server says nothing: %v, %s", cmd.Wait(), says.String())
 	}
-	if err := json.Unmarshal(lines.Bytes(), &told); err != nil {
+	if err := json.Unmarshal(lines.Bytes(), &announced); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -386,8 +386,8 @@ func besiegedServer(t *testing.T) *siege {
 		}
 	})
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(told.CA)
-	s.url, s.tls = "https://"+told.Address, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	pool.AppendCertsFromPEM(announced.CA)
+	s.url, s.tls = "https://"+announced.Address, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return s
 }
 

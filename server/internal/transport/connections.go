@@ -49,9 +49,9 @@ type ConnectionsOptions struct {
 	// UnhandledBytes bounds the bytes that were read of all connections and cannot be handled yet, without the first 4 KiB of
 	// each connection; 0 is no bound.
 	UnhandledBytes int64
-	// StrangerTime bounds the time that an unauthenticated connection may take for receiving an answer, from the end of its
-	// handler; 0 is no bound.
-	StrangerTime time.Duration
+	// UnauthenticatedTime bounds the time that an unauthenticated connection may take for receiving an answer, from the end of
+	// its handler; 0 is no bound.
+	UnauthenticatedTime time.Duration
 }
 
 // NewConnections returns a Connections that counts in budget, which may be nil.
@@ -153,14 +153,14 @@ func (cs *Connections) victims(h flowcontrol.Holder, bound flowcontrol.Bound) []
 		}
 	}
 	cs.mu.Unlock()
-	strangers := slices.DeleteFunc(slices.Clone(all), func(c *Conn) bool { return c.known.Load() })
+	unauthenticated := slices.DeleteFunc(slices.Clone(all), func(c *Conn) bool { return c.known.Load() })
 	from := all
-	if len(strangers) > len(all)/4 {
-		from = strangers
+	if len(unauthenticated) > len(all)/4 {
+		from = unauthenticated
 	}
 	found := slices.DeleteFunc(fair(from), func(c *Conn) bool { return c.requests.Load() != 0 })
-	if len(found) == 0 && len(strangers) > len(all)/4 {
-		found = fair(strangers)
+	if len(found) == 0 && len(unauthenticated) > len(all)/4 {
+		found = fair(unauthenticated)
 	}
 	return found[:min(len(found), max(1, len(all)/64))]
 }

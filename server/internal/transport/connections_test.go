@@ -207,17 +207,17 @@ func TestConnectionsInUseStay(t *testing.T) {
 }
 
 // An unauthenticated connection is closed even with a request in flight, if no unauthenticated connection is idle.
-func TestStrangersInUseGiveWay(t *testing.T) {
+func TestUnauthenticatedInUseGiveWay(t *testing.T) {
 	s := newBounded(t, inAll(2), transport.ConnectionsOptions{})
-	stranger, known := s.dial(2), s.dial(3)
-	for path, c := range map[string]*client{"/wait": stranger, "/known/wait": known} {
+	anonymous, known := s.dial(2), s.dial(3)
+	for path, c := range map[string]*client{"/wait": anonymous, "/known/wait": known} {
 		if err := c.begin(path); err != nil {
 			t.Fatal(err)
 		}
 		<-s.entered
 	}
 	third := s.dial(4)
-	s.gone("the stranger", stranger)
+	s.gone("the stranger", anonymous)
 	close(s.leave)
 	if err := known.end(); err != nil {
 		t.Error(err)
@@ -261,16 +261,16 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 
 // Unauthenticated connections are closed first as long as they are more than a quarter, however few each address has. Below that
 // the address with the most connections loses one.
-func TestStrangersGiveWay(t *testing.T) {
+func TestUnauthenticatedGiveWay(t *testing.T) {
 	s := newBounded(t, inAll(8), transport.ConnectionsOptions{})
 	var known []*client
 	for range 5 {
 		known = append(known, s.connect(2, "/known"))
 	}
-	strangers := []*client{s.connect(3, "/"), s.connect(4, "/"), s.connect(5, "/")}
+	unauthenticated := []*client{s.connect(3, "/"), s.connect(4, "/"), s.connect(5, "/")}
 	s.connect(6, "/")
-	s.gone("the oldest stranger", strangers[0])
-	for _, c := range append(known, strangers[1:]...) {
+	s.gone("the oldest stranger", unauthenticated[0])
+	for _, c := range append(known, unauthenticated[1:]...) {
 		s.stays("another", c, "/")
 	}
 
@@ -279,10 +279,10 @@ func TestStrangersGiveWay(t *testing.T) {
 	for range 7 {
 		known = append(known, s.connect(2, "/known"))
 	}
-	stranger := s.connect(3, "/")
+	anonymous := s.connect(3, "/")
 	s.connect(4, "/")
 	s.gone("the oldest of the many", known[0])
-	s.stays("the stranger", stranger, "/")
+	s.stays("the stranger", anonymous, "/")
 }
 
 // The bytes of incomplete headers are bounded for all connections together, and the connections with the most are closed first.
@@ -380,8 +380,8 @@ func TestHeadersThatDoNotEndBesideRequests(t *testing.T) {
 }
 
 // An unauthenticated connection whose client does not read is closed; an authenticated one is not.
-func TestStrangersWhoDoNotRead(t *testing.T) {
-	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{StrangerTime: 50 * time.Millisecond})
+func TestUnauthenticatedWhoDoNotRead(t *testing.T) {
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnauthenticatedTime: 50 * time.Millisecond})
 	c := s.dial(2)
 	if err := c.tls.Handshake(); err != nil {
 		t.Fatal(err)
@@ -416,7 +416,7 @@ func TestHandshakesThatDoNotEnd(t *testing.T) {
 
 // Over HTTP/2 the stream of an unauthenticated client that never opens its window is ended.
 func TestWindowsThatAreNeverOpened(t *testing.T) {
-	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{StrangerTime: 50 * time.Millisecond})
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnauthenticatedTime: 50 * time.Millisecond})
 	c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)

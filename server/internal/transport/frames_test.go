@@ -102,8 +102,8 @@ func TestFramesAreSentWhole(t *testing.T) {
 	}
 }
 
-// TestFramesAreSentTogether checks that pieces that net/http writes because of its buffer of 4 KiB are one write again.
-func TestFramesAreSentTogether(t *testing.T) {
+// TestFramesAreSentInOneWrite checks that pieces that net/http writes because of its buffer of 4 KiB are one write again.
+func TestFramesAreSentInOneWrite(t *testing.T) {
 	var stream []byte
 	for range 8 {
 		stream = append(stream, frame(0, 0, make([]byte, 1700))...)

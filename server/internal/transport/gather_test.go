@@ -208,7 +208,7 @@ func TestASlowReader(t *testing.T) {
 	})
 }
 
-func TestAFailureIsToldToTheNext(t *testing.T) {
+func TestAFailureIsReportedToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		below := &sent{fails: broken}

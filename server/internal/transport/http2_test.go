@@ -43,9 +43,9 @@ func TestHTTP2Streams(t *testing.T) {
 		if r.ProtoMajor != 2 || r.TLS == nil || r.TLS.NegotiatedProtocol != "h2" {
 			t.Errorf("%s, %+v", r.Proto, r.TLS)
 		}
-		for i, told := range turn {
+		for i, next := range turn {
 			select {
-			case <-told:
+			case <-next:
 			case <-r.Context().Done():
 				return
 			}
@@ -76,8 +76,8 @@ func TestHTTP2Streams(t *testing.T) {
 			}
 		})
 	}
-	for _, told := range turn {
-		close(told)
+	for _, next := range turn {
+		close(next)
 	}
 	all.Wait()
 }

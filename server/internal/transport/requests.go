@@ -33,7 +33,7 @@ func (h *requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the next write returns an error, too
 	}
 	h.next.ServeHTTP(w, r)
-	if limit := c.in.o.StrangerTime; limit > 0 && !c.known.Load() {
+	if limit := c.in.o.UnauthenticatedTime; limit > 0 && !c.known.Load() {
 		// Bytes that the handler has left in a buffer are written after it returns. Without a deadline this could wait forever
 		// for a client that does not read.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))

@@ -74,7 +74,7 @@ func (k *seen) expires(t *testing.T) {
 		if _, err := k.all(); !errors.As(err, &expired) {
 			t.Errorf("the watch has ended with %v, want an ExpiredError", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(waitTime):
 		t.Error("the watch goes on")
 	}
 }
@@ -177,7 +177,7 @@ func TestCacheOutage(t *testing.T) { // not parallel: another test could be give
 // without checks what works without etcd, and how the rest fails.
 func without(t *testing.T, c *cacher.Cacher) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(bounded(t), patience)
+	ctx, cancel := context.WithTimeout(bounded(t), waitTime)
 	defer cancel()
 	known := c.Stats().Revision
 	for _, at := range []storage.Read{{Match: storage.Any}, {Match: storage.NotOlderThan, Revision: known}, {Match: storage.Exact, Revision: known}} {

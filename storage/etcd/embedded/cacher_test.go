@@ -111,7 +111,7 @@ func TestCachesOfTwoServers(t *testing.T) {
 	here, there := open(t, o), open(t, o)
 	busyHere, busyThere := cacheOf(t, gadgets(t, here, "busy"), cacher.Options{}), cacheOf(t, gadgets(t, there, "busy"), cacher.Options{})
 	var fromBelow atomic.Int64
-	quietThere := cacheOf(t, gadgets(t, there, "quiet"), cacher.Options{Hooks: cacher.Hooks{List: func(s cacher.Source) {
+	idleThere := cacheOf(t, gadgets(t, there, "quiet"), cacher.Options{Hooks: cacher.Hooks{List: func(s cacher.Source) {
 		if s == cacher.FromStorage {
 			fromBelow.Add(1)
 		}
@@ -141,7 +141,7 @@ func TestCachesOfTwoServers(t *testing.T) {
 					t.Errorf("List = %q at %d, %v; want %s@%d in it", text, at, err, key, r.Revision)
 					return
 				}
-				text, at, err = listed(ctx, quietThere, storage.Read{})
+				text, at, err = listed(ctx, idleThere, storage.Read{})
 				if err != nil || at < r.Revision || text != fmt.Sprintf("a/still@%d", still) {
 					t.Errorf("List of the quiet kind = %q at %d, %v; want it at %d or later", text, at, err, r.Revision)
 					return

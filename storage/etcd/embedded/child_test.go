@@ -17,8 +17,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// patience bounds the wait for something that should happen at once.
-const patience = 60 * time.Second
+// waitTime bounds the wait for something that should happen at once.
+const waitTime = 60 * time.Second
 
 // A test that needs another process starts the test binary with these variables: the action, and the options of the server.
 const (

@@ -213,7 +213,7 @@ func removeMember(t *testing.T, servers []*embedded.Server) {
 		if err := servers[2].Err(); err == nil || !strings.Contains(err.Error(), "removed") {
 			t.Errorf("Err: %v, want one about the removal", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(waitTime):
 		t.Error("the removed member goes on")
 	}
 }

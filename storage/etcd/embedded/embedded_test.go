@@ -29,7 +29,7 @@ func start(t testing.TB, o embedded.Options) *embedded.Server {
 		o.Dir = t.TempDir()
 		o.UnsafeNoFsync = true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTime)
 	defer cancel()
 	s, err := embedded.Start(ctx, o)
 	if err != nil {
@@ -63,7 +63,7 @@ func rawOf(t testing.TB, s *embedded.Server) *clientv3.Client {
 // bounded returns a context that ends even if the server is broken.
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*waitTime)
 	t.Cleanup(cancel)
 	return ctx
 }

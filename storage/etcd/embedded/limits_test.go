@@ -246,11 +246,11 @@ func notOpened(t *testing.T, name string, o etcd.Options, want string) {
 }
 
 func TestTLS(t *testing.T) {
-	ca, stranger := newAuthority(t), newAuthority(t)
+	ca, otherAuthority := newAuthority(t), newAuthority(t)
 	s := start(t, embedded.Options{ClientTLS: ca.files(t, "server")})
 	plain := start(t, embedded.Options{})
 	mixed := ca.client(t, "")
-	mixed.Certificates = stranger.client(t, "mallory").Certificates
+	mixed.Certificates = otherAuthority.client(t, "mallory").Certificates
 	host, plainHost := address(t, s.Endpoints()[0]), address(t, plain.Endpoints()[0])
 
 	for _, endpoint := range []string{host, "https://" + host} {
@@ -263,7 +263,7 @@ func TestTLS(t *testing.T) {
 	}
 	notOpened(t, "no client certificate", etcd.Options{Endpoints: []string{"https://" + host}, TLS: ca.client(t, "")}, "client certificate")
 	notOpened(t, "another authority's client", etcd.Options{Endpoints: []string{"https://" + host}, TLS: mixed}, "client certificate")
-	notOpened(t, "another authority's server", etcd.Options{Endpoints: []string{"https://" + host}, TLS: stranger.client(t, "client")}, "TLS.RootCAs")
+	notOpened(t, "another authority's server", etcd.Options{Endpoints: []string{"https://" + host}, TLS: otherAuthority.client(t, "client")}, "TLS.RootCAs")
 	notOpened(t, "TLS is missing", etcd.Options{Endpoints: []string{"http://" + host}}, "https://")
 	notOpened(t, "TLS is too much", etcd.Options{Endpoints: []string{"https://" + plainHost}, TLS: ca.client(t, "client")}, "http://")
 	if err := s.Close(); err != nil {

@@ -19,7 +19,7 @@ import (
 // stores has the stores that storagetest.Kill kills: an etcd in the killed process, with its disk.
 func stores() map[string]storagetest.Killed {
 	return map[string]storagetest.Killed{"etcd": {Open: func(dir string) (storage.Backend, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitTime)
 		defer cancel()
 		s, err := embedded.Start(ctx, embedded.Options{Dir: dir})
 		if err != nil {

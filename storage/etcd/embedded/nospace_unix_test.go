@@ -61,7 +61,7 @@ func fill(o embedded.Options) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTime)
 	defer cancel()
 	n := 0
 	for ; err == nil; n++ {

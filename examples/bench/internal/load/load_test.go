@@ -70,9 +70,9 @@ func TestDo(t *testing.T) {
 		})
 	}
 	target.Token = ""
-	stranger := target.Dial()
-	defer stranger.Close()
-	_, err := stranger.Do(t.Context(), load.Request{Path: "/x?y=1"})
+	unauthenticated := target.Dial()
+	defer unauthenticated.Close()
+	_, err := unauthenticated.Do(t.Context(), load.Request{Path: "/x?y=1"})
 	refused := new(load.StatusError)
 	const want = "GET /x?y=1 was answered with 401: who is it?"
 	if !errors.As(err, &refused) || refused.Code != http.StatusUnauthorized || !strings.Contains(err.Error(), want) {

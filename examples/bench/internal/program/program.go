@@ -70,10 +70,10 @@ func Run(flags *flag.FlagSet, args []string, serve func(ctx context.Context, p *
 	defer end()
 	context.AfterFunc(ctx, end) // the next signal is not caught
 	p := &Process{stdout: os.Stdout}
-	quiet := p.listen(ctx)
+	wait := p.listen(ctx)
 	err := serve(ctx, p)
 	end()
-	quiet()
+	wait()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", flags.Name(), err)
 		if usage := (*UsageError)(nil); errors.As(err, &usage) {

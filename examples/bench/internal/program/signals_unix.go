@@ -24,9 +24,9 @@ func (p *Process) listen(ctx context.Context) func() {
 	return func() { <-done }
 }
 
-// together is how long a report waits for an earlier signal of another kind: neither the system nor Go keeps the order of
+// reorderDelay is how long a report waits for an earlier signal of another kind: neither the system nor Go keeps the order of
 // different signals that are sent at about the same time.
-const together = 20 * time.Millisecond
+const reorderDelay = 20 * time.Millisecond
 
 func (p *Process) handle(ctx context.Context, signals <-chan os.Signal) {
 	var cpu profile
@@ -44,7 +44,7 @@ func (p *Process) handle(ctx context.Context, signals <-chan os.Signal) {
 			if s == syscall.SIGUSR2 {
 				complain(cpu.toggle())
 			} else if reports++; reports == 1 {
-				soon = time.After(together)
+				soon = time.After(reorderDelay)
 			}
 		case <-soon:
 			for ; reports > 0; reports-- {

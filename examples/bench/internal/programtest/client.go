@@ -37,7 +37,7 @@ func newClient(t testing.TB, args []string) client {
 			config.RootCAs.AppendCertsFromPEM(pem)
 		}
 	}
-	c.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true}}
+	c.http = &http.Client{Timeout: waitTime, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true}}
 	return c
 }
 

@@ -32,8 +32,8 @@ import (
 // variable is the environment variable that makes a test binary the program.
 const variable = "BENCH_TEST_PROGRAM"
 
-// patience is the timeout of every wait. It is long because a machine may be busy.
-const patience = 60 * time.Second
+// waitTime is the timeout of every wait. It is long because a machine may be busy.
+const waitTime = 60 * time.Second
 
 // Main runs the tests of a package. In a child process it calls main instead, and exits.
 func Main(m *testing.M, main func()) int {
@@ -48,14 +48,14 @@ func Main(m *testing.M, main func()) int {
 type Process struct {
 	URL string // from the ready line
 
-	t      testing.TB
-	cmd    *exec.Cmd
-	stdout *lines
-	stderr *buffer
-	exited chan struct{} // closed when the process has ended
-	code   int           // valid after exited is closed
-	said   bool          // the test has checked the exit status
-	client client
+	t       testing.TB
+	cmd     *exec.Cmd
+	stdout  *lines
+	stderr  *buffer
+	exited  chan struct{} // closed when the process has ended
+	code    int           // valid after exited is closed
+	checked bool          // the test has checked the exit status
+	client  client
 }
 
 // Start runs the program of the test's package, and waits until it is ready.
@@ -131,7 +131,7 @@ func Begin(t testing.TB, path string, args ...string) *Process {
 		}
 	}()
 	t.Cleanup(func() {
-		if !p.said {
+		if !p.checked {
 			p.Stop().Want(0)
 		}
 		p.client.close()
@@ -191,7 +191,7 @@ func (p *Process) Exited() bool {
 
 // Kill kills the program and waits for its end.
 func (p *Process) Kill() {
-	p.said = true
+	p.checked = true
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
@@ -200,7 +200,7 @@ func (p *Process) wait() {
 	p.t.Helper()
 	select {
 	case <-p.exited:
-	case <-time.After(patience):
+	case <-time.After(waitTime):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 		p.t.Errorf("%s did not end; stderr: %s", p.cmd, p.stderr)
@@ -210,7 +210,7 @@ func (p *Process) wait() {
 // Want fails the test unless the program has exited with code, and its stderr contains all of the texts.
 func (p *Process) Want(code int, stderr ...string) {
 	p.t.Helper()
-	p.said = true
+	p.checked = true
 	if p.code != code {
 		p.t.Errorf("%s ended with %d, want %d; stderr: %s", p.cmd, p.code, code, p.stderr)
 	}
@@ -263,7 +263,7 @@ func (l *lines) read(r io.Reader) {
 
 // next waits for the next line, removes it and returns it.
 func (l *lines) next(ended <-chan struct{}) (string, bool) {
-	timeout := time.After(patience)
+	timeout := time.After(waitTime)
 	for {
 		if line, ok := l.take(); ok {
 			return line, true

@@ -116,7 +116,7 @@ func needsProc(t *testing.T) {
 	}
 }
 
-func TestABenchEndsWhenItIsTold(t *testing.T) {
+func TestABenchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	cancel(stopped)

@@ -15,7 +15,7 @@ func FieldErrors(path *field.Path, found []error) field.ErrorList {
 	var all Errors
 	seen := map[string]bool{}
 	for _, err := range found {
-		if text := err.Error(); !seen[text] && !errors.Is(err, ErrNotTold) {
+		if text := err.Error(); !seen[text] && !errors.Is(err, ErrNotReported) {
 			seen[text] = true
 			all.Add(fieldError(path, err))
 		}
@@ -77,9 +77,9 @@ func alternatives(values []any) []string {
 // MaxErrors is the maximum number of errors of one value.
 const MaxErrors = 1000
 
-// ErrNotTold takes the place of an error that is not made, because the errors before it are long enough. FieldErrors leaves it
-// out.
-var ErrNotTold = errors.New("there are more errors")
+// ErrNotReported takes the place of an error that is not made, because the errors before it are long enough. FieldErrors leaves
+// it out.
+var ErrNotReported = errors.New("there are more errors")
 
 // Errors collects the errors of a value up to the bounds.
 type Errors struct {

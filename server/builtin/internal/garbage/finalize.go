@@ -82,14 +82,14 @@ func (w *worker) orphan(ctx context.Context, t task, of objects) error {
 	return t.unfinalize(ctx, of, metav1.FinalizerOrphanDependents)
 }
 
-// errorsTold is the maximum number of errors in one message when many dependents fail, mostly for the same reason.
-const errorsTold = 3
+// reportedErrors is the maximum number of errors in one message when many dependents fail, mostly for the same reason.
+const reportedErrors = 3
 
 // joined joins the first errors and the number of the remaining ones.
 func joined(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if more := len(errs) - errorsTold; more > 0 {
-		errs = append(errs[:errorsTold:errorsTold], fmt.Errorf("and %d more dependents", more))
+	if more := len(errs) - reportedErrors; more > 0 {
+		errs = append(errs[:reportedErrors:reportedErrors], fmt.Errorf("and %d more dependents", more))
 	}
 	return errors.Join(errs...)
 }

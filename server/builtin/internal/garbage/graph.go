@@ -101,20 +101,20 @@ func (g *graph) link(n *node, refs []metav1.OwnerReference) {
 
 // keepReported copies the marks of reported references from old edges to new ones.
 func keepReported(old, edges []edge) {
-	var told map[*node]bool
+	var reported map[*node]bool
 	for i := range old {
 		if old[i].reported {
-			if told == nil {
-				told = map[*node]bool{}
+			if reported == nil {
+				reported = map[*node]bool{}
 			}
-			told[old[i].owner] = true
+			reported[old[i].owner] = true
 		}
 	}
-	if told == nil {
+	if reported == nil {
 		return
 	}
 	for i := range edges {
-		edges[i].reported = told[edges[i].owner]
+		edges[i].reported = reported[edges[i].owner]
 	}
 }
 
@@ -134,9 +134,9 @@ func (g *graph) linked(n *node, refs []metav1.OwnerReference) bool {
 		if e.owner.uid != ref.UID || e.block != blocks(ref) {
 			return false
 		}
-		said := claimOf(ref)
-		agreed := g.agree(e.owner, n, said)
-		if agreed != (e.deviant == nil) || !agreed && *e.deviant != said {
+		content := claimOf(ref)
+		agreed := g.agree(e.owner, n, content)
+		if agreed != (e.deviant == nil) || !agreed && *e.deviant != content {
 			return false
 		}
 	}
@@ -145,16 +145,16 @@ func (g *graph) linked(n *node, refs []metav1.OwnerReference) bool {
 
 // refer adds the edge of one reference to n.
 func (g *graph) refer(n *node, ref *metav1.OwnerReference) {
-	said := claimOf(ref)
+	content := claimOf(ref)
 	o := g.nodes[ref.UID]
 	if o == nil {
 		o = g.add(ref.UID)
-		o.claimed, o.name = intern(said.gvk), strings.Clone(said.name)
+		o.claimed, o.name = intern(content.gvk), strings.Clone(content.name)
 	}
 	n.edges = append(n.edges, edge{owner: o, dependent: n, block: blocks(ref)})
 	e := &n.edges[len(n.edges)-1]
-	if !g.agree(o, n, said) {
-		e.deviant = &claim{intern(said.gvk).Value(), strings.Clone(said.name)}
+	if !g.agree(o, n, content) {
+		e.deviant = &claim{intern(content.gvk).Value(), strings.Clone(content.name)}
 	}
 	e.next = o.dependents
 	if e.next != nil {
@@ -202,15 +202,15 @@ func (g *graph) unhook(edges []edge) {
 // agreed with n before.
 func (g *graph) relabel(n *node, claimed claim) {
 	for e := n.dependents; e != nil; e = e.next {
-		said := claimed
+		content := claimed
 		if e.deviant != nil {
-			said = *e.deviant
+			content = *e.deviant
 		}
 		counted := e.counts()
-		if g.agree(n, e.dependent, said) {
+		if g.agree(n, e.dependent, content) {
 			e.deviant = nil
 		} else if e.deviant == nil {
-			e.deviant = &claim{said.gvk, strings.Clone(said.name)}
+			e.deviant = &claim{content.gvk, strings.Clone(content.name)}
 		}
 		switch {
 		case e.counts() && !counted:
@@ -223,16 +223,16 @@ func (g *graph) relabel(n *node, claimed claim) {
 
 // agree reports whether a reference of the dependent n is right about the owner o. If o was never observed, the first reference
 // to it counts as right, and the namespace is ignored.
-func (g *graph) agree(o, n *node, said claim) bool {
+func (g *graph) agree(o, n *node, content claim) bool {
 	switch {
-	case o.name != said.name:
+	case o.name != content.name:
 		return false
 	case o.kind == nil:
-		return o.claimed.Value() == said.gvk
+		return o.claimed.Value() == content.gvk
 	case o.kind.namespaced && o.namespace != n.namespace:
 		return false
 	}
-	return o.kind.is(said.gvk)
+	return o.kind.is(content.gvk)
 }
 
 func claimOf(ref *metav1.OwnerReference) claim {

@@ -83,11 +83,11 @@ func (g *graph) withdraw(k *kind) {
 
 // resolve returns the kind of the owner that a reference names, or nil if that is unknown. A version that is not served is
 // accepted if the owner itself was observed.
-func (g *graph) resolve(uid types.UID, said claim) *kind {
-	if k := g.names[said.gvk]; k != nil {
+func (g *graph) resolve(uid types.UID, content claim) *kind {
+	if k := g.names[content.gvk]; k != nil {
 		return k
 	}
-	if n := g.nodes[uid]; n != nil && n.kind != nil && n.kind.is(said.gvk) && n.name == said.name {
+	if n := g.nodes[uid]; n != nil && n.kind != nil && n.kind.is(content.gvk) && n.name == content.name {
 		return n.kind
 	}
 	return nil

@@ -226,7 +226,7 @@ func (w *world) settle() {
 	for _, d := range w.drivers {
 		d.serve()
 	}
-	for quiet, last := 0, -1; quiet < 3; {
+	for idle, last := 0, -1; idle < 3; {
 		for _, d := range w.drivers {
 			w.finish(d)
 		}
@@ -234,9 +234,9 @@ func (w *world) settle() {
 		for i, m := range objects {
 			w.release(kinds[i], m.DeepCopy())
 		}
-		quiet++
+		idle++
 		if w.revision != last {
-			quiet, last = 0, w.revision
+			idle, last = 0, w.revision
 		}
 		if w.revision > 100_000 {
 			w.t.Fatal("it does not end")

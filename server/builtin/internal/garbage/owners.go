@@ -147,9 +147,9 @@ func (g *graph) elsewhere(ref *metav1.OwnerReference, namespace string) string {
 	return n.namespace.Value()
 }
 
-// toldInvalid is the maximum number of invalid references per run that are logged as warnings. One client may create ten
+// maxInvalidWarnings is the maximum number of invalid references per run that are logged as warnings. One client may create ten
 // thousand.
-const toldInvalid = 100
+const maxInvalidWarnings = 100
 
 // report reports an invalid reference once. fields are only for the log.
 func (w *worker) report(t task, ref *metav1.OwnerReference, message string, fields ...zap.Field) {
@@ -159,7 +159,7 @@ func (w *worker) report(t task, ref *metav1.OwnerReference, message string, fiel
 		w.invalid++
 	}
 	log := w.log.Warn
-	if w.invalid > toldInvalid {
+	if w.invalid > maxInvalidWarnings {
 		log = w.log.Debug
 	}
 	w.mu.Unlock()

@@ -373,15 +373,15 @@ func TestReferencesThatCannotHold(t *testing.T) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told := map[string]int{}
+	reports := map[string]int{}
 	for _, i := range h.invalid {
-		told[i.Name]++
+		reports[i.Name]++
 		if i.Message == "" || i.Kind.Kind == "" || i.Resource.Group != group || i.Reference.UID == "" || i.UID == "" {
 			t.Errorf("told of %+v", i)
 		}
 	}
-	if told["across"] != 1 || told["up"] != 1 || len(told) > 3 { // half is optional: it is reported if the owner was seen before
-		t.Errorf("told of %v", told)
+	if reports["across"] != 1 || reports["up"] != 1 || len(reports) > 3 { // half is optional: it is reported if the owner was seen before
+		t.Errorf("told of %v", reports)
 	}
 }
 

@@ -232,8 +232,8 @@ func (s *sweep) failed(namespace string, err error) {
 }
 
 // is reports whether a reference from a namespace names this owner.
-func (o *sweptOwner) is(said claim, namespace string) bool {
-	return o.name == said.name && o.info.is(said.gvk) && (!o.info.namespaced || o.namespace == namespace)
+func (o *sweptOwner) is(content claim, namespace string) bool {
+	return o.name == content.name && o.info.is(content.gvk) && (!o.info.namespaced || o.namespace == namespace)
 }
 
 func compareUID(a, b types.UID) int { return strings.Compare(string(a), string(b)) }

@@ -64,10 +64,10 @@ func TestTrimUndoesNoOtherWrite(t *testing.T) {
 
 // An invalid reference is not reported again if other references of the object change. The report does not name the owner's
 // namespace.
-func TestInvalidReferencesAreToldOnce(t *testing.T) {
+func TestInvalidReferencesAreReportedOnce(t *testing.T) {
 	t.Parallel()
-	var told []Invalid
-	w := newWorker(zap.NewNop(), Hooks{Invalid: func(i Invalid) { told = append(told, i) }}, 1)
+	var reported []Invalid
+	w := newWorker(zap.NewNop(), Hooks{Invalid: func(i Invalid) { reported = append(reported, i) }}, 1)
 	g := w.graph
 	g.serve([]kindInfo{podKind()})
 	k := g.kinds[podKind().resource]
@@ -81,8 +81,8 @@ func TestInvalidReferencesAreToldOnce(t *testing.T) {
 		}
 	}
 	const want = "the owner Pod o is not in namespace a: an owner in another namespace is taken for absent"
-	if len(told) != 1 || told[0].Message != want {
-		t.Errorf("told: %+v", told)
+	if len(reported) != 1 || reported[0].Message != want {
+		t.Errorf("told: %+v", reported)
 	}
 }
 

@@ -62,9 +62,9 @@ func (w *world) valid(k *worldKind, owner, m *metav1.PartialObjectMetadata, ref 
 // truth returns the real state of an owner. If the version in the reference is not served and the owner is gone, either answer is
 // right.
 func (w *world) truth(m *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) standing {
-	said := claimOf(ref)
+	content := claimOf(ref)
 	for _, k := range w.kinds {
-		if k.hub.GroupKind() != said.gvk.GroupKind() {
+		if k.hub.GroupKind() != content.gvk.GroupKind() {
 			continue
 		}
 		if w.waiting[ref.UID] && k.unreadable {

@@ -187,7 +187,7 @@ func TestTheCacheIsNotTrustedToRefuse(t *testing.T) {
 }
 
 // The plug-in is called before those of the program.
-func TestMissingNamespacesAreToldFirst(t *testing.T) {
+func TestMissingNamespacesAreReportedFirst(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	refuse := admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {

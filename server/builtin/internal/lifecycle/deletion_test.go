@@ -322,7 +322,7 @@ func TestDeletionWaitsForCreatesUnderWay(t *testing.T) {
 }
 
 // If admission refuses the deletion of an object, the namespace stays, and its conditions have the reason.
-func TestRefusedDeletesAreTold(t *testing.T) {
+func TestRefusedDeletesAreReported(t *testing.T) {
 	t.Parallel()
 	n := start(t, newBackend(t), lifecycle.Options{})
 	var refuse atomic.Bool

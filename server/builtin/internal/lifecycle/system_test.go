@@ -53,7 +53,7 @@ func TestSystemNamespacesExistAfterInstall(t *testing.T) {
 	}
 }
 
-func TestServersMakeSystemNamespacesTogether(t *testing.T) {
+func TestServersMakeSystemNamespacesConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	var nodes []*node

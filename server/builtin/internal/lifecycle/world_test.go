@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// patience is the timeout of every wait.
-const patience = 30 * time.Second
+// waitTime is the timeout of every wait.
+const waitTime = 30 * time.Second
 
 type gadget = runtime.Resource[gadgetSpec, struct{}]
 
@@ -231,9 +231,9 @@ func (n *node) waitGone(name string) {
 // wait waits until so returns true.
 func (n *node) wait(what string, so func() bool) {
 	n.t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(waitTime); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			n.t.Fatalf("after %v it is not so that %s", patience, what)
+			n.t.Fatalf("after %v it is not so that %s", waitTime, what)
 		}
 	}
 }

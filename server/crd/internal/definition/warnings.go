@@ -13,13 +13,13 @@ import (
 // server-side apply cannot merge, each text once. old is the old definition, nil on create. Warnings that apply to old too are
 // left out.
 func Warnings(crd, old *apiextensionsv1.CustomResourceDefinition) []string {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	if old != nil {
 		for _, text := range warningsOf(&old.Spec) {
-			told[text] = true
+			seen[text] = true
 		}
 	}
-	return slices.DeleteFunc(warningsOf(&crd.Spec), func(text string) bool { return told[text] })
+	return slices.DeleteFunc(warningsOf(&crd.Spec), func(text string) bool { return seen[text] })
 }
 
 func warningsOf(spec *apiextensionsv1.CustomResourceDefinitionSpec) []string {

@@ -21,17 +21,17 @@ func TestWebhookMetrics(t *testing.T) {
 	if again, err := newWebhookMetrics(in); err != nil || again.requests != m.requests {
 		t.Fatalf("registered twice: %v", err)
 	}
-	told := 0
+	calls := 0
 	h := m.hooks(conversion.Hooks{
-		Converted: func(conversion.Conversion) { told++ },
-		Called:    func(conversion.Call) { told++ },
+		Converted: func(conversion.Conversion) { calls++ },
+		Called:    func(conversion.Call) { calls++ },
 	})
 	h.Called(conversion.Call{Definition: "widgets.example.com", Objects: 3, Took: time.Millisecond})
 	h.Called(conversion.Call{Definition: "widgets.example.com", Objects: 3, Failure: conversion.PartialResponse, Took: time.Millisecond})
 	h.Converted(conversion.Conversion{Definition: "widgets.example.com", From: "v1", To: "v2", Took: time.Second, Sent: 3, Remembered: 2})
 	h.Converted(conversion.Conversion{Definition: "gears.example.com", From: "v2", To: "v1", Err: errors.New("no"), Shared: 1})
-	if told != 4 {
-		t.Errorf("others were told %d times", told)
+	if calls != 4 {
+		t.Errorf("others were told %d times", calls)
 	}
 	want := []string{
 		"apiserver_conversion_webhook_duration_seconds failure_type= result=success 1",

@@ -30,7 +30,7 @@ const (
 	Rename               // rename of Name to To, which is replaced
 	Remove               // removal of Name
 	FlushDir             // flush of the directory: all changes of names before are durable
-	Said                 // the process has written the line Data to its standard output
+	Output               // the process has written the line Data to its standard output
 )
 
 // Never is the Ended of a call during which the process was killed.
@@ -45,7 +45,7 @@ type Event struct {
 	FD           int    // file descriptor of the call; the same number may stand for several files one after the other
 	Name, To     string // names in the directory; To is for Link and Rename
 	At           int64  // offset of a Write, or size of a Truncate
-	Data         []byte // bytes of a Write, or line of Said
+	Data         []byte // bytes of a Write, or line of Output
 }
 
 // Disk is a directory of files and the recording of what was done to them. It has no subdirectories.

@@ -184,7 +184,7 @@ func (s *seen) see(c *call) error {
 		delete(s.open, fd)
 		return nil
 	case o == nil && c.name == "write" && fd == 1:
-		return s.said(c)
+		return s.output(c)
 	case o == nil:
 		return nil
 	case o.directory && c.name == "fsync":
@@ -214,10 +214,10 @@ func (s *seen) event(c *call, e Event) {
 	}
 }
 
-func (s *seen) said(c *call) error {
+func (s *seen) output(c *call) error {
 	text, err := c.bytes(1)
 	for line := range strings.Lines(string(text)) {
-		s.event(c, Event{Kind: Said, Data: []byte(strings.TrimSuffix(line, "\n"))})
+		s.event(c, Event{Kind: Output, Data: []byte(strings.TrimSuffix(line, "\n"))})
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 
 // A feed without changes receives progress by etcd's progress notifications. When history was compacted and its connection is
 // lost, it continues from there.
-func TestAQuietFeedDoesNotExpire(t *testing.T) {
+func TestAnIdleFeedDoesNotExpire(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Options{ProgressInterval: 100 * time.Millisecond})
 	c, p := rawOf(t, s), storagetest.NewProxy(t, address(t, s.Endpoints()[0]))
@@ -33,9 +33,9 @@ func TestAQuietFeedDoesNotExpire(t *testing.T) {
 		now = mustPut(t, c, "busy", "v")
 	}
 	// The other watch has received as many notifications as the feed's, give or take one.
-	told := c.Watch(ctx, "quiet/", clientv3.WithPrefix(), clientv3.WithProgressNotify())
+	other := c.Watch(ctx, "quiet/", clientv3.WithPrefix(), clientv3.WithProgressNotify())
 	for n := 0; n < 5; {
-		r, ok := <-told
+		r, ok := <-other
 		if !ok || r.Err() != nil {
 			t.Fatalf("the other watch: %v", r.Err())
 		}

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func owned(t *testing.T, w *Widget) string {
 	var out []string
 	for _, e := range w.ManagedFields {
 		var fields map[string]any
-		must(t, json.Unmarshal(e.FieldsV1.Raw, &fields))
+		must(t, json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields))
 		text, err := json.Marshal(fields)
 		must(t, err)
 		out = append(out, strings.TrimSpace(e.Manager+" "+string(e.Operation)+" "+e.Subresource)+" "+string(text))
@@ -145,7 +146,7 @@ func TestTypedPatch(t *testing.T) {
 			continue
 		}
 		must(t, err)
-		got := strings.Join([]string{w.Spec.Color, "[" + strings.Join(w.Spec.Tags, " ") + "]", string(rune('0' + w.Spec.Size)), map[bool]string{true: "true", false: "false"}[w.Status.Ready]}, " ")
+		got := fmt.Sprint(w.Spec.Color, " ", w.Spec.Tags, " ", w.Spec.Size, " ", w.Status.Ready)
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.patch, got, c.want)
 		}

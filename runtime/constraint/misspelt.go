@@ -1,6 +1,10 @@
 package constraint
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime/spelling"
+)
 
 // misspelt returns the tag of this package that the name of another tag probably stands for, or "". It knows what other languages and
 // libraries call a rule, and names of five letters or more that differ from a tag in one or two.
@@ -15,35 +19,9 @@ func misspelt(name string) string {
 		}
 	}
 	const least, most = 5, 2
-	best, closest := "", most+1
-	for _, tag := range tagNames() {
-		if len(name) < least || len(tag) < least || tag == name {
-			continue
-		}
-		if d := distance(name, tag); d < closest {
-			best, closest = tag, d
-		}
+	if len(name) < least {
+		return ""
 	}
-	return best
-}
-
-// distance returns how many letters have to be added, removed or replaced to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	long := slices.DeleteFunc(tagNames(), func(tag string) bool { return len(tag) < least })
+	return spelling.Nearest(name, slices.Values(long), most)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/spelling"
 	"github.com/spf13/pflag"
 )
 
@@ -32,33 +33,13 @@ func nearest(name string) string {
 	if len(name) > maxUnknown {
 		return ""
 	}
-	best, least := "", len(name)/3+1
-	for _, s := range sections() {
-		for _, f := range s.flags {
-			if d := distance(name, f.name); d < least {
-				best, least = f.name, d
+	return spelling.Nearest(name, func(yield func(string) bool) {
+		for _, s := range sections() {
+			for _, f := range s.flags {
+				if !yield(f.name) {
+					return
+				}
 			}
 		}
-	}
-	return best
-}
-
-// distance returns the number of bytes that must be added, removed or replaced to change a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // the distances from the part of a before a[i]
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	}, len(name)/3)
 }

@@ -226,7 +226,7 @@ func same(a, b reflect.Value) bool {
 }
 
 func sameStruct(a, b reflect.Value) bool {
-	if marshals(a.Type()) && a.CanInterface() {
+	if jsonfield.Marshals(a.Type()) && a.CanInterface() {
 		if reflect.DeepEqual(a.Interface(), b.Interface()) {
 			return true
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 )
 
 // shape is a struct type with the rules at its fields and below them. Each struct type has one shape, so the shape of a type that
@@ -84,21 +86,16 @@ func isZero(v reflect.Value) bool {
 // isOpaque reports whether the JSON of a type does not consist of its parts: the type has its own JSON, is a slice of bytes, or
 // may hold anything.
 func isOpaque(t reflect.Type) bool {
-	return t.Kind() == reflect.Interface || isBytes(t) || t == reflect.TypeFor[json.Number]() || marshals(t)
+	return t.Kind() == reflect.Interface || isBytes(t) || t == reflect.TypeFor[json.Number]() || jsonfield.Marshals(t)
 }
 
 func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-func marshals(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
-}
-
 // nullWhenZero reports whether the zero value of a struct is null in JSON, as that of metav1.Time is.
 func nullWhenZero(t reflect.Type) (null bool) {
-	if t.Kind() != reflect.Struct || !marshals(t) {
+	if t.Kind() != reflect.Struct || !jsonfield.Marshals(t) {
 		return false
 	}
 	defer func() {

@@ -15,12 +15,11 @@ import (
 // types of its fields Spec and Status, and at all struct types below them that are of the same packages or have no name. Types of other packages are left alone: their authors may have reasons.
 func CheckFields(t reflect.Type) error {
 	own := map[string]bool{"": true, t.PkgPath(): true}
-	for _, name := range []string{"Spec", "Status"} { // those of runtime.Resource
-		if t.Kind() != reflect.Struct {
-			break
-		}
-		if f, ok := t.FieldByName(name); ok {
-			own[jsonfield.Dereference(f.Type).PkgPath()] = true
+	if t.Kind() == reflect.Struct {
+		for _, name := range []string{"Spec", "Status"} { // those of runtime.Resource
+			if f, ok := t.FieldByName(name); ok {
+				own[jsonfield.Dereference(f.Type).PkgPath()] = true
+			}
 		}
 	}
 	c := fieldsCheck{own: own, seen: map[reflect.Type]bool{}}
@@ -39,7 +38,7 @@ func (c *fieldsCheck) visit(t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || c.seen[t] || !c.own[t.PkgPath()] || hasJSON(t) {
+	if t.Kind() != reflect.Struct || c.seen[t] || !c.own[t.PkgPath()] || jsonfield.Marshals(t) {
 		return
 	}
 	c.seen[t] = true
@@ -71,16 +70,6 @@ func (c *fieldsCheck) visit(t reflect.Type, path string) {
 
 func (c *fieldsCheck) refuse(at, cause string) {
 	c.problems = append(c.problems, fmt.Errorf("field %s: %s", at, cause))
-}
-
-// hasJSON reports whether a type, or a pointer to it, writes its own JSON.
-func hasJSON(t reflect.Type) bool {
-	for _, name := range []string{"MarshalJSON", "MarshalText"} {
-		if _, ok := reflect.PointerTo(t).MethodByName(name); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // lowerFirst returns a Go name as a name in JSON: Size is size, URL is url.

@@ -6,6 +6,8 @@ package jsonfield
 
 import (
 	"cmp"
+	"encoding"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -58,6 +60,12 @@ func Stringable(k reflect.Kind) bool {
 		return true
 	}
 	return k >= reflect.Int && k <= reflect.Uintptr
+}
+
+// Marshals reports whether a type, or a pointer to it, writes its own JSON.
+func Marshals(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
 // Dereference returns the type that t points to through unnamed pointers. t may be nil.

@@ -19,57 +19,63 @@ import (
 // use the field names of the request's version: see inWordsOf. Equal errors are reported once. Errors about the status of a new
 // object are left out, because no client can have set it yet.
 func (r *Registry) checkConstraints(call *Call, problems field.ErrorList, obj, old runtime.Object) (field.ErrorList, error) {
-	found := r.judge(r.kind.Constraints, obj, old)
+	found := judge(r.kind.Constraints, obj, old, r.shape.hasStatus())
 	if k := r.requestKind(call); k != nil {
 		if len(found) > 0 {
 			r.inWordsOf(call, k, found, obj)
 		}
-		more, err := r.judgeIn(call, k, obj, old)
+		more, err := judgeIn(call, r.scheme, k, obj, old, r.shape.hasStatus())
 		if err != nil {
-			return nil, err
+			return nil, r.status(err, "")
 		}
 		found = append(found, more...)
 	}
-	if len(found) == 0 {
-		return problems, nil
+	return appendDistinct(problems, found), nil
+}
+
+// appendDistinct appends errors to problems, equal ones once.
+func appendDistinct(problems, errs field.ErrorList) field.ErrorList {
+	if len(errs) == 0 {
+		return problems
 	}
 	seen := map[string]bool{}
-	for _, e := range found {
+	for _, e := range errs {
 		if text := e.Error(); !seen[text] {
 			seen[text] = true
 			problems = append(problems, e)
 		}
 	}
-	return problems, nil
+	return problems
 }
 
-// judgeIn is judge with the rules of another version. obj and old are of the hub.
-func (r *Registry) judgeIn(call *Call, k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
+// judgeIn is judge with the rules of another version. obj and old are of the hub. The error is that of a conversion of obj.
+func judgeIn(call *Call, s *runtime.Scheme, k *runtime.Kind, obj, old runtime.Object, hasStatus bool) (field.ErrorList, error) {
 	if k.Constraints.IsZero() {
 		return nil, nil
 	}
 	gv := k.GVK.GroupVersion()
-	there, err := call.InVersion(r.scheme, obj, gv)
+	there, err := call.InVersion(s, obj, gv)
 	if err != nil {
-		return nil, r.status(err, "")
+		return nil, err
 	}
 	if old == nil {
-		return r.judge(k.Constraints, there, nil), nil
+		return judge(k.Constraints, there, nil, hasStatus), nil
 	}
-	was, err := call.InVersion(r.scheme, old, gv)
+	was, err := call.InVersion(s, old, gv)
 	if err != nil { // an old object that cannot be converted excuses no error
 		return k.Constraints.Validate(there), nil
 	}
-	return r.judge(k.Constraints, there, was), nil
+	return judge(k.Constraints, there, was, hasStatus), nil
 }
 
-// judge returns the errors of a new object against rules or, if old is not nil, the errors of the change from old to obj.
-func (r *Registry) judge(rules *constraint.Rules, obj, old runtime.Object) field.ErrorList {
+// judge returns the errors of a new object against rules or, if old is not nil, the errors of the change from old to obj. The errors
+// about a status of a new object are left out, because no client can have set it yet.
+func judge(rules *constraint.Rules, obj, old runtime.Object, hasStatus bool) field.ErrorList {
 	if old != nil {
 		return rules.ValidateUpdate(obj, old)
 	}
 	errs := rules.Validate(obj)
-	if r.shape.hasStatus() {
+	if hasStatus {
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return below(e.Field, "status") })
 	}
 	return errs

@@ -49,33 +49,17 @@ func (g Gate) enforce(call *Call, obj, old runtime.Object) error {
 			}
 		}
 	}
+	var found field.ErrorList
 	for _, k := range g.rules() {
-		found, err := g.errorsOf(call, k, obj, old)
+		errs, err := judgeIn(call, g.Scheme, k, obj, old, true)
 		if err != nil {
 			return err
 		}
-		for _, e := range found {
-			if !slices.ContainsFunc(problems, func(p *field.Error) bool { return p.Error() == e.Error() }) {
-				problems = append(problems, e)
-			}
-		}
+		found = append(found, errs...)
 	}
+	problems = appendDistinct(problems, found)
 	if len(problems) == 0 {
 		return nil
 	}
 	return excerpt.Invalid(g.Kind.GroupKind(), name, problems)
-}
-
-// errorsOf returns the errors of obj against the struct tags of one version.
-func (g Gate) errorsOf(call *Call, k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
-	there, err := call.InVersion(g.Scheme, obj, k.GVK.GroupVersion())
-	if err != nil {
-		return nil, err
-	}
-	if old != nil {
-		if was, err := call.InVersion(g.Scheme, old, k.GVK.GroupVersion()); err == nil { // else there is nothing that the old state excuses
-			return k.Constraints.ValidateUpdate(there, was), nil
-		}
-	}
-	return slices.DeleteFunc(k.Constraints.Validate(there), func(e *field.Error) bool { return old == nil && below(e.Field, "status") }), nil
 }

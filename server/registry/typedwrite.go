@@ -13,7 +13,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/patch"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -86,24 +87,21 @@ func (t *Typed[T]) Apply(ctx context.Context, namespace string, config []byte, f
 	if err != nil {
 		return none, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
-	if _, err := patch.Configuration(text); err != nil {
+	fields, err := patch.Configuration(text)
+	if err != nil {
 		return none, PatchStatus(err)
 	}
-	metadata := &metav1.PartialObjectMetadata{}
-	if _, err := codec.Unmarshal(text, metadata, codec.Ignore); err != nil || metadata.Name == "" {
+	name := (&unstructured.Unstructured{Object: fields}).GetName()
+	if name == "" {
 		return none, apierrors.NewBadRequest("a configuration needs metadata.name")
 	}
 	call := t.call(ctx, namespace)
 	call.CreateOnUpdate = true
 	apply := func(_ *Call, current runtime.Object) (runtime.Object, error) {
-		fields, err := patch.Configuration(text)
-		if err != nil {
-			return nil, PatchStatus(err)
-		}
-		obj, err := t.owner.main.Apply(current, fields, t.owner.manager, force)
+		obj, err := t.owner.main.Apply(current, apiruntime.DeepCopyJSON(fields), t.owner.manager, force)
 		return obj, PatchStatus(err)
 	}
-	rec, _, err := t.registry.UpdateRecord(call, metadata.Name, apply, nil)
+	rec, _, err := t.registry.UpdateRecord(call, name, apply, nil)
 	return t.decode(rec, err)
 }
 

@@ -67,9 +67,9 @@ package server_test
 // "HTTP 200 ends" the server has to end it after these events. Strings of an answer, and headers, may have
 //
 //	<uid>, <time>, <rv>    any uid, any time of this century in seconds, any resourceVersion
-//	<any>                  any text; as the value of a member any value; as the name of a member: the object may have other
-//	                       members, too, such as those that kube-apiserver gives a default; as the last element of a list:
-//	                       other elements may be between those in the file
+//	<any>                  any text. As the value of a member it is any value. As the name of a member it allows further members
+//	                       in the object, such as those with defaults of kube-apiserver. As the last element of a list it
+//	                       allows further elements between those in the file
 //	<match ^x-[a-z]+$>     as a whole value: a text that matches
 //	${rv1}, ${uid1}, ...   the same value as before. At its first use it is any value of its form, which is its name without
 //	                       digits (rv, uid, time; others: any text), that is not the value of another variable of the form:

@@ -26,8 +26,8 @@ type Options struct {
 	Storage storage.Opener
 	// Groups are the API groups that are served from the start. Server.Install adds others.
 	Groups []Group
-	// Scheme may already have kinds, such as those that its Import took from an existing AddToScheme function, with their
-	// defaults and conversions. ImportedKind serves such a kind. From New on the scheme belongs to the server. nil is an empty
+	// Scheme has the kinds. It may have some already, with their defaults and conversions: Scheme.Import adds those of an existing
+	// AddToScheme function, and ImportedKind serves one of them. From New on the scheme belongs to the server. nil is an empty
 	// scheme.
 	Scheme *runtime.Scheme
 	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq. The server then also

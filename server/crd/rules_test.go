@@ -31,7 +31,7 @@ func looseSteps() []step {
 	}
 }
 
-const managersWarning = "a warning says that managedFields could not be brought up to date; there nobody is told"
+const managersWarning = "the answer has a warning that managedFields could not be updated, where kube-apiserver has none"
 
 // strictSteps use these objects after the definition has become strict.
 func strictSteps() []step {

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// orderedVersion is the form of the versions that Kubernetes orders: v2, v1, v1beta1, v1alpha1.
+var orderedVersion = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+
 // checkDeclared refuses what is legal for the clients of a server but most likely a mistake of its program, in a kind that the
 // program declares by a Go type of its own.
 func (r Resource) checkDeclared(gv schema.GroupVersion) error {
@@ -20,7 +23,7 @@ func (r Resource) checkDeclared(gv schema.GroupVersion) error {
 		return nil
 	case !kubernetesGroup(gv.Group) && !strings.Contains(gv.Group, "."):
 		return fmt.Errorf("the group %q has no dot; name it after a domain of yours, such as widgets.example.com", gv.Group)
-	case !regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`).MatchString(gv.Version):
+	case !orderedVersion.MatchString(gv.Version):
 		return fmt.Errorf("the version %q has no order among others; name it like v1, v1beta1 or v2alpha3", gv.Version)
 	case r.Kind[0] < 'A' || r.Kind[0] > 'Z':
 		return fmt.Errorf("the kind %q must begin with a capital letter, such as %s", r.Kind, strings.ToUpper(r.Kind[:1])+r.Kind[1:])

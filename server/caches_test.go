@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -151,8 +150,8 @@ func TestMistakesOfCachesAreNamed(t *testing.T) {
 		"label twice":   {want: []string{`"app" comes twice`}, opts: one(resource(options{IndexLabels: []string{"app", "x", "app"}}))},
 		"none to index": {want: []string{"NoCache", "IndexLabels"}, opts: one(resource(options{NoCache: true, IndexLabels: []string{"app"}}))},
 		"own storage":   {want: []string{"Storage is set", "NoCache"}, opts: one(resource(options{Storage: clocks{}, NoCache: true}))},
-		"nobody's kubeconfig": {want: []string{"Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know"}, opts: server.Options{
-			Serving: server.Serving{Kubeconfig: "kubeconfig"}, Policy: server.Policy{Authenticator: authn.Anonymous()},
+		"nobody's kubeconfig": {want: []string{"Serving.Kubeconfig has the credentials of the administrator, whom Policy.NoAdministrator refuses"}, opts: server.Options{
+			Serving: server.Serving{Kubeconfig: "kubeconfig"}, Policy: server.Policy{NoAdministrator: true},
 		}},
 		"spoke's cache":  {want: []string{"only the hub", "NoCache"}, opts: spoke(server.KindOptions[*SailV1Beta1]{NoCache: true})},
 		"spoke's index":  {want: []string{"only the hub", "IndexFields"}, opts: spoke(server.KindOptions[*SailV1Beta1]{IndexFields: []string{"metadata.name"}})},

@@ -19,8 +19,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// openCredentials makes or reads the server's credentials. If the options have no authenticator, it makes that of the
-// administrator.
+// openCredentials makes or reads the server's credentials, and makes the server's own authenticators.
 func (s *Server) openCredentials() error {
 	host, _, err := net.SplitHostPort(s.opts.Serving.Listen)
 	if err != nil {
@@ -36,11 +35,14 @@ func (s *Server) openCredentials() error {
 		}
 	}
 	p := s.policy
-	if p.own == nil {
-		p.own, p.anonymous = s.administrator(), true
-	}
 	if users := s.opts.Policy.Users; len(users) > 0 {
-		p.own = authn.Union(authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(users))), p.own)
+		p.own = append(p.own, authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(users))))
+	}
+	if !s.opts.Policy.NoAdministrator {
+		p.own = append(p.own, s.administrator())
+	}
+	if own := s.opts.Policy.Authenticator; own != nil {
+		p.own = append(p.own, own)
 	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {

@@ -156,7 +156,7 @@ func TestMistakes(t *testing.T) {
 		{"an address without a port", server.Options{Serving: server.Serving{Listen: "localhost"}}},
 		{"a proxy that is zero", server.Options{Serving: server.Serving{Proxies: []netip.Prefix{{}}}}},
 		{"a user without a name", server.Options{Policy: server.Policy{Users: map[string]authn.User{"secret": {Groups: []string{"builders"}}}}}},
-		{"a kubeconfig for nobody", server.Options{Serving: server.Serving{Kubeconfig: "x"}, Policy: server.Policy{Authenticator: authn.Anonymous()}}},
+		{"a kubeconfig for nobody", server.Options{Serving: server.Serving{Kubeconfig: "x"}, Policy: server.Policy{NoAdministrator: true}}},
 		{"a kubeconfig in no folder", server.Options{Serving: server.Serving{Kubeconfig: filepath.Join(dir, "none", "kubeconfig")}}},
 		{"credentials in a file", server.Options{Serving: server.Serving{Credentials: foreign}}},
 		{"a negative time", server.Options{Limits: server.Limits{IdleTimeout: -1}}},

@@ -65,8 +65,8 @@ type Serving struct {
 	// certificates that another program renews.
 	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Kubeconfig is the name of a file with which kubectl reaches the server as the administrator. Run and Serve write it anew
-	// when they begin to serve. "" writes no file. With Policy.Authenticator it needs Credentials, and the authenticator must
-	// accept those credentials.
+	// when they begin to serve. "" writes no file. With Policy.NoAdministrator it needs Credentials and a Policy.Authenticator that
+	// accepts those credentials.
 	Kubeconfig string
 	// Ready is called once, by Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the file that was
 	// written, or "".
@@ -105,15 +105,18 @@ type Serving struct {
 // /readyz calls the method Ready(context.Context) error of each member that has it. The server waits for such members as Host
 // describes. The policy can be changed while the server serves, by the methods of a Host.
 type Policy struct {
-	// Authenticator authenticates the requests that no authenticator of an extension (Host.Authenticate) has authenticated. nil
-	// accepts the administrator of Serving.Credentials, and takes a request without a credential as one of system:anonymous. Any
-	// other authenticator replaces both of these, and has to name the groups of its users itself. With
+	// Authenticator authenticates the requests that no other authenticator has authenticated: those of extensions
+	// (Host.Authenticate), that of Users, and that of the administrator. With nil, requests without a credential are those of
+	// system:anonymous. Any other authenticator decides that itself, and has to name the groups of its users itself. With
 	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
-	// users may read discovery, which kubectl needs. To add users beside the administrator use Users or Host.Authenticate.
+	// users may read discovery, which kubectl needs.
 	Authenticator authn.Authenticator
-	// Users are further users, by their bearer tokens. They are authenticated beside Authenticator, or beside the administrator, and are
-	// members of system:authenticated. What they may do is for the authorizers to say: see Host.Authorize and package builtin/rbac.
-	// authn.ReadTokens reads them from a token file. A user without a name, or with an empty token, is an error. The map is copied.
+	// NoAdministrator refuses the administrator of Serving.Credentials. Authenticator may still accept the client certificates and
+	// the token of that folder.
+	NoAdministrator bool
+	// Users are further users, by their bearer tokens. They are members of system:authenticated. What they may do is for the
+	// authorizers to say: see Host.Authorize and package builtin/rbac. authn.ReadTokens reads them from a token file. A user
+	// without a name, or with an empty token, is an error. The map is copied.
 	Users map[string]authn.User
 	// WrapAuthenticator is called with the whole authenticator of the server, and returns the authenticator to use instead, which
 	// must not be nil. A nil WrapAuthenticator changes nothing. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users of
@@ -153,9 +156,9 @@ func (o Options) complete() (Options, error) {
 	if _, _, err := net.SplitHostPort(o.Serving.Listen); err != nil {
 		return o, fmt.Errorf("server: Serving.Listen %q: want host:port, such as 127.0.0.1:6443: %w", o.Serving.Listen, err)
 	}
-	if o.Serving.Kubeconfig != "" && o.Serving.Credentials == "" && o.Policy.Authenticator != nil {
-		return o, errors.New("server: Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know: leave out Kubeconfig, " +
-			"add the authenticator by Host.Authenticate instead, or have it know the credentials of the folder Serving.Credentials")
+	if o.Serving.Kubeconfig != "" && o.Policy.NoAdministrator && (o.Serving.Credentials == "" || o.Policy.Authenticator == nil) {
+		return o, errors.New("server: Serving.Kubeconfig has the credentials of the administrator, whom Policy.NoAdministrator refuses: leave out one of both, " +
+			"or set Serving.Credentials and a Policy.Authenticator that accepts the credentials of that folder")
 	}
 	for token, user := range o.Policy.Users {
 		if token == "" || user.Name == "" {

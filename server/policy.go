@@ -31,8 +31,8 @@ const (
 // policy is the live policy of a server: authentication, authorization, admission and flow control. A request uses one state of
 // it, which has all of a change or nothing of it. policy is the admission.Source of every request, and safe for concurrent use.
 type policy struct {
-	own       authn.Authenticator // called after the members
-	anonymous bool                // a request for which own returns nil is one of system:anonymous
+	own       []authn.Authenticator // called in order after the members: for Policy.Users, the administrator, and Policy.Authenticator
+	anonymous bool                  // a request in which no credential is found is one of system:anonymous
 	readers   runtime.Readers
 
 	mu      sync.Mutex // guards members, and is held while now is replaced
@@ -102,26 +102,34 @@ func (p *policy) taken(ctx context.Context) *state {
 	return p.now.Load()
 }
 
-// Authenticate implements authn.Authenticator: the members are called before the server's own authenticator. A request with a
+// Authenticate implements authn.Authenticator: the members are called before the server's own authenticators. A request with a
 // wrong credential is never taken for one without a credential. The user is system:anonymous only if no authenticator accepts the
-// request.
+// request and none fails.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
-	resp, err := p.taken(r.Context()).known.Authenticate(r)
-	if resp != nil && resp.User.Name != authn.AnonymousUser {
-		return resp, nil
+	var anonymous *authn.Response
+	var errs []error
+	for i := range 1 + len(p.own) {
+		a := p.taken(r.Context()).known
+		if i > 0 {
+			a = p.own[i-1]
+		}
+		resp, err := a.Authenticate(r)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case resp != nil && resp.User.Name != authn.AnonymousUser:
+			return resp, nil
+		case resp != nil && anonymous == nil:
+			anonymous = resp
+		}
 	}
-	own, ownErr := p.own.Authenticate(r)
 	switch {
-	case own != nil && own.User.Name != authn.AnonymousUser:
-		return own, nil
-	case err != nil || ownErr != nil:
-		return nil, errors.Join(err, ownErr)
-	case resp != nil:
-		return resp, nil
-	case own == nil && p.anonymous:
+	case errs != nil:
+		return nil, errors.Join(errs...)
+	case anonymous == nil && p.anonymous:
 		return authn.Anonymous().Authenticate(r)
 	}
-	return own, nil
+	return anonymous, nil
 }
 
 // pinned authorizes by the policy that the request uses.
@@ -149,7 +157,7 @@ func (t turns) Admit(ctx context.Context, a authz.Attributes) (func(), error) {
 
 // newPolicy makes the policy of a server, without the parts that need its credentials.
 func newPolicy(o Policy) (*policy, error) {
-	p := &policy{own: o.Authenticator}
+	p := &policy{anonymous: o.Authenticator == nil}
 	var err error
 	p.change(false, func(m *members) { err = m.begin(o) })
 	return p, err

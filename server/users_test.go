@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// Users of the options are known beside the administrator, or beside an authenticator of the program's own.
+// Users of the options are authenticated beside the administrator and an authenticator of the program.
 func TestUsersOfOptions(t *testing.T) {
 	t.Parallel()
 	users, _, err := authn.ReadTokens(strings.NewReader("token-of-anna,anna,1,\"builders\"\n"))
@@ -21,6 +21,7 @@ func TestUsersOfOptions(t *testing.T) {
 	for name, policy := range map[string]server.Policy{
 		"administrator":     {Users: users},
 		"own authenticator": {Users: users, Authenticator: own},
+		"no administrator":  {Users: users, Authenticator: authn.WithAnonymous(own), NoAdministrator: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -30,9 +31,12 @@ func TestUsersOfOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = srv.Close() }()
-			root := srv.Credentials().Token
+			codes := map[string]int{"token-of-anna": 200, "token-of-root": 401, srv.Credentials().Token: 200, "token-of-nobody": 401}
 			if policy.Authenticator != nil {
-				root = "token-of-root"
+				codes["token-of-root"] = 200
+			}
+			if policy.NoAdministrator {
+				codes[srv.Credentials().Token] = 401
 			}
 			r := httptest.NewRequest("GET", "/readyz", nil)
 			r.Header.Set("Authorization", "Bearer token-of-anna")
@@ -40,7 +44,7 @@ func TestUsersOfOptions(t *testing.T) {
 			if srv.Handler().ServeHTTP(w, r); w.Code != 200 {
 				t.Errorf("/readyz: %d", w.Code)
 			}
-			for token, want := range map[string]int{"token-of-anna": 200, root: 200, "token-of-nobody": 401} {
+			for token, want := range codes {
 				r := httptest.NewRequest("GET", widgetsPath, nil)
 				r.Header.Set("Authorization", "Bearer "+token)
 				w := httptest.NewRecorder()

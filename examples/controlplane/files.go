@@ -18,8 +18,6 @@ import (
 
 // files are the results of reading the certificates and keys of the flags and of --cert-dir.
 type files struct {
-	// admin has the administrator's credentials; nil if flags define the users.
-	admin *credentials.Bundle
 	// credentials and kubeconfig are the values for server.Options.
 	credentials, kubeconfig string
 	// serving is the value for server.Serving.Certificate; nil means a certificate of credentials.
@@ -49,11 +47,8 @@ func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}
 	}
-	if !givesUsers(o) {
-		f.admin = own
-		if given == nil { // the clients of the kubeconfig trust only the own certificate
-			f.kubeconfig = filepath.Join(o.CertDir, "admin.kubeconfig")
-		}
+	if !givesUsers(o) && given == nil { // the clients of the kubeconfig trust only the own certificate
+		f.kubeconfig = filepath.Join(o.CertDir, "admin.kubeconfig")
 	}
 	return f, nil
 }

@@ -76,7 +76,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 	if err != nil {
 		return server.Options{}, err
 	}
-	authenticator, err := authenticatorOf(o, own.admin, log)
+	authenticator, err := authenticatorOf(o, log)
 	if err != nil {
 		return server.Options{}, err
 	}
@@ -86,7 +86,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 			Listen: o.Listen(), Credentials: own.credentials, Kubeconfig: own.kubeconfig, Certificate: own.serving,
 			Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
 		},
-		Policy:  server.Policy{Authenticator: authenticator, Authorizer: firstAuthorizer(o)},
+		Policy:  server.Policy{Authenticator: authenticator, NoAdministrator: givesUsers(o), Authorizer: firstAuthorizer(o)},
 		Observe: server.Observe{Logger: log},
 	}, nil
 }

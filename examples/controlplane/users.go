@@ -15,7 +15,6 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
-	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/options"
 	"go.uber.org/zap"
 )
@@ -23,8 +22,8 @@ import (
 // givesUsers reports whether flags define the users. If not, there is the administrator of --cert-dir.
 func givesUsers(o *options.Options) bool { return o.TokenAuthFile != "" || o.ClientCAFile != "" }
 
-// authenticatorOf returns an authenticator for the users of the flags, and for admin if it is not nil.
-func authenticatorOf(o *options.Options, admin *credentials.Bundle, log *zap.Logger) (authn.Authenticator, error) {
+// authenticatorOf returns an authenticator for the users of the flags.
+func authenticatorOf(o *options.Options, log *zap.Logger) (authn.Authenticator, error) {
 	var members []authn.Authenticator
 	if o.ClientCAFile != "" {
 		pool, err := readAuthorities("--client-ca-file", o.ClientCAFile)
@@ -39,12 +38,6 @@ func authenticatorOf(o *options.Options, admin *credentials.Bundle, log *zap.Log
 			return nil, err
 		}
 		members = append(members, authn.BearerToken(authn.StaticTokens(users)))
-	}
-	if admin != nil {
-		user := authn.User{Name: admin.User, Groups: admin.Groups}
-		members = append(members,
-			authn.X509(func() *x509.CertPool { return admin.ClientCAs }),
-			authn.BearerToken(authn.StaticTokens(map[string]authn.User{admin.Token: user})))
 	}
 	known := authn.AuthenticatedGroup(authn.Union(members...))
 	switch {

@@ -226,7 +226,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 		return err
 	}
 	creds := s.Credentials()
-	if o.Policy.Authenticator != nil { // which does not accept the administrator of this package
+	if o.Policy.NoAdministrator { // the server does not accept the administrator of this package
 		s.users.add(creds.Token, authn.User{Name: creds.User, Groups: slices.Clone(creds.Groups)})
 	}
 	for _, p := range others {

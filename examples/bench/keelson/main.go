@@ -107,7 +107,7 @@ func (c *config) options() server.Options {
 				}),
 			},
 		}}}},
-		Policy: server.Policy{Authenticator: authn.WithAnonymous(authn.Union()), Authorizer: authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/")},
+		Policy: server.Policy{NoAdministrator: true, Authenticator: authn.WithAnonymous(authn.Union()), Authorizer: authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/")},
 	}
 	switch {
 	case c.data != "":

@@ -50,6 +50,7 @@ func (s *Server) openCredentials() error {
 			return errors.New("server: Policy.WrapAuthenticator returns nil: want an authenticator, such as the one that it is given")
 		}
 	}
+	s.authenticator = loopbackUsers{s.authenticator}
 	return nil
 }
 

@@ -187,6 +187,9 @@ func (s *Server) Close() error {
 		s.mu.Lock()   // a start of work has ended, or sees that the server has ended
 		s.mu.Unlock() //nolint:staticcheck // nothing is to be done in between
 		s.background.Wait()
+		if s.loopback != nil {
+			s.loopback.close() // after the background work, which may be its client
+		}
 		for _, p := range s.probes {
 			p.close()
 		}

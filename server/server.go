@@ -55,6 +55,7 @@ type Server struct {
 	metrics   *metrics.Registry
 
 	connections *transport.Connections
+	loopback    *loopback
 
 	life       context.Context // ends with the server; watches and background work end with it
 	end        context.CancelFunc
@@ -133,6 +134,7 @@ func (s *Server) open() error {
 	if err := s.serveMetrics(); err != nil {
 		return errors.Join(err, backend.Close())
 	}
+	s.loopback = newLoopback(s)
 	if s.handler, err = s.buildHandler(); err != nil {
 		return errors.Join(err, backend.Close())
 	}

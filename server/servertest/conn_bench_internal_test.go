@@ -36,8 +36,8 @@ func BenchmarkConnections(b *testing.B) {
 func dialBy(b *testing.B, srv *Server, kind string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	switch kind {
 	case "pipe":
-		pipes := newListener()
-		if err := srv.listener.add(pipes); err != nil {
+		pipes := pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		if err := srv.listener.Add(pipes); err != nil {
 			b.Fatal(err)
 		}
 		return func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -60,6 +60,28 @@ func dialBy(b *testing.B, srv *Server, kind string) func(ctx context.Context, ne
 	}
 	return srv.DialContext
 }
+
+// pipes is a listener for connections of net.Pipe.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error {
+	close(p.done)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 func benchmarkRequests(b *testing.B, client *http.Client, texts string) {
 	b.Cleanup(client.CloseIdleConnections)

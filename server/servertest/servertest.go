@@ -17,6 +17,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/internal/memnet"
 	"github.com/keelson-dev/keelson/storage/memory"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
@@ -32,7 +33,7 @@ type Server struct {
 	// Token is the bearer token of the administrator.
 	Token string
 
-	listener   *listener
+	listener   *memnet.Listener
 	intercept  interceptor
 	users      users
 	label      string        // label of the goroutines that the server starts
@@ -90,7 +91,7 @@ func Run(o server.Options, parts ...server.Extension) (*Server, error) {
 }
 
 func run(name string, o server.Options, parts []server.Extension) (*Server, error) {
-	s := &Server{URL: "https://" + host, listener: newListener(), closeLimit: endsWithin}
+	s := &Server{URL: "https://" + host, listener: memnet.NewListener(host + ":443"), closeLimit: endsWithin}
 	s.label = fmt.Sprintf("%s@%p", name, s)
 	ready, served := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -273,7 +274,7 @@ func (s *Server) Listen(ctx context.Context) (url string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("servertest: listen: %w", err)
 	}
-	s.labelled(ctx, func(context.Context) { err = s.listener.add(ln) })
+	s.labelled(ctx, func(context.Context) { err = s.listener.Add(ln) })
 	if err != nil {
 		return "", fmt.Errorf("servertest: listen: the server has ended: %w", err)
 	}

@@ -1,4 +1,4 @@
-package servertest
+package memnet
 
 import (
 	"net"
@@ -27,8 +27,8 @@ func TestAcceptFailsForAMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newListener()
-	if err := l.add(&short{Listener: tcp}); err != nil {
+	l := NewListener("localhost:443")
+	if err := l.Add(&short{Listener: tcp}); err != nil {
 		t.Fatal(err)
 	}
 	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", tcp.Addr().String())

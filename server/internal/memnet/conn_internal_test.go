@@ -1,4 +1,4 @@
-package servertest
+package memnet
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 func TestConnIsAConnection(t *testing.T) {
 	t.Parallel()
 	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
-		a, b := newConns(addr(servedAddr))
+		a, b := newConns(addr("localhost:443"), nil)
 		return a, b, func() { _, _ = a.Close(), b.Close() }, nil
 	})
 }
@@ -26,7 +26,7 @@ func TestConnIsAConnection(t *testing.T) {
 // Bytes written before Close can be read after it, and a write needs no concurrent read.
 func TestWhatWasWrittenOutlivesClose(t *testing.T) {
 	t.Parallel()
-	client, server := newConns(addr(servedAddr))
+	client, server := newConns(addr("localhost:443"), nil)
 	want := bytes.Repeat([]byte("x"), connBuffer)
 	if n, err := server.Write(want); n != len(want) || err != nil {
 		t.Fatalf("wrote %d bytes: %v", n, err)
@@ -62,7 +62,7 @@ func TestAWriterWaitsForRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				client, server := newConns(addr(servedAddr))
+				client, server := newConns(addr("localhost:443"), nil)
 				began, wrote, got, ended := time.Now(), 0, error(nil), false
 				var all sync.WaitGroup
 				all.Go(func() {
@@ -87,7 +87,7 @@ func TestAWriterWaitsForRoom(t *testing.T) {
 // Concurrent writes are not mixed.
 func TestWritesStayWhole(t *testing.T) {
 	t.Parallel()
-	client, server := newConns(addr(servedAddr))
+	client, server := newConns(addr("localhost:443"), nil)
 	var all sync.WaitGroup
 	const size = 3 * connBuffer
 	for _, letter := range []string{"a", "b"} {

@@ -1,4 +1,6 @@
-package servertest
+// Package memnet provides a network in memory: connections between clients and a server of the same process, and a listener for
+// them.
+package memnet
 
 import (
 	"errors"
@@ -21,12 +23,24 @@ const connBuffer = 64 << 10
 type conn struct {
 	in, out       *stream
 	local, remote net.Addr
+	value         any // the value of the dialer
 }
 
-// newConns returns both ends of a connection. It starts no goroutine.
-func newConns(serving net.Addr) (client, server net.Conn) {
+// clientAddr is the address of all clients.
+const clientAddr = addr("127.0.0.1:0")
+
+// newConns returns both ends of a connection, whose value is that of the dialer. It starts no goroutine.
+func newConns(serving net.Addr, value any) (client, server net.Conn) {
 	up, down := newStream(), newStream()
-	return &conn{in: down, out: up, local: addr(clientAddr), remote: serving}, &conn{in: up, out: down, local: serving, remote: addr(clientAddr)}
+	return &conn{in: down, out: up, local: clientAddr, remote: serving}, &conn{in: up, out: down, local: serving, remote: clientAddr, value: value}
+}
+
+// ValueOf returns the value of the dialer that opened c, which a Listener has accepted. It returns nil for other connections.
+func ValueOf(c net.Conn) any {
+	if own, ok := c.(*conn); ok {
+		return own.value
+	}
+	return nil
 }
 
 // Read implements net.Conn.

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/internal/memnet"
+	"go.uber.org/zap"
+)
+
+// Loopback returns a transport for clients in the process of the server, such as those of client-go and controller-runtime:
+//
+//	config := &rest.Config{Host: "http://loopback", QPS: -1, Transport: srv.Loopback(authn.System())}
+//
+// Its requests use no network, and pass the whole filter chain. They are those of user, whatever credentials they have. user is
+// copied, and becomes a member of system:authenticated. The user authn.System may do everything; what others may do is for the
+// authorizers to say. If user is nil, each request is authenticated by its own credentials, such as a bearer token.
+//
+// The transport sends every request to this server: the scheme and the host of the URL are ignored. It may be used from New until
+// the server ends, also while the server does not serve yet; afterwards its requests fail with syscall.ECONNREFUSED. Requests that
+// have not ended two seconds after the server are cut off. Clients may share the transport. Each call of Loopback returns another
+// one, with connections of its own, which do not count for Limits.Connections. For kinds with Go types, [Typed] needs no HTTP.
+func (s *Server) Loopback(user *authn.User) http.RoundTripper {
+	dial := s.loopback.dialer(user)
+	return &http.Transport{
+		DialContext: dial, DialTLSContext: dial,
+		DisableCompression:  true, // compression costs more than the copies in memory
+		MaxIdleConnsPerHost: maxIdleLoopbacks,
+		IdleConnTimeout:     s.opts.Limits.IdleTimeout / 2, // so that the client closes idle connections, and not the server
+	}
+}
+
+// maxIdleLoopbacks is the number of connections without a request that a transport keeps.
+const maxIdleLoopbacks = 64
+
+// loopback is an HTTP server for connections in memory. It begins to serve when the first transport is made.
+type loopback struct {
+	listener *memnet.Listener
+	http     *http.Server
+	begin    sync.Once
+	serving  sync.WaitGroup // the goroutine that accepts
+	conns    sync.WaitGroup // connections; added to by that goroutine
+	requests sync.WaitGroup // requests, also those of hijacked connections; added to while their connection counts
+	unused   sync.Map       // the connections (net.Conn) without a request so far
+}
+
+// loopbackUser is the key of the user of a connection in the contexts of its requests.
+type loopbackUser struct{}
+
+// newLoopback makes the loopback of s, whose handler need not be built yet.
+func newLoopback(s *Server) *loopback {
+	l := &loopback{listener: memnet.NewListener("localhost:80")}
+	l.http = &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			l.requests.Add(1)
+			defer l.requests.Done()
+			s.handler.ServeHTTP(w, r)
+		}),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, loopbackUser{}, memnet.ValueOf(c))
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				l.conns.Add(1)
+				l.unused.Store(c, nil)
+				return
+			}
+			l.unused.Delete(c)
+			if state == http.StateClosed || state == http.StateHijacked {
+				l.conns.Done()
+			}
+		},
+		ReadHeaderTimeout: s.opts.Limits.HeaderTimeout,
+		IdleTimeout:       s.opts.Limits.IdleTimeout,
+		MaxHeaderBytes:    s.opts.Limits.MaxHeaderBytes,
+		ErrorLog:          log.Default(),
+	}
+	if errorLog, err := zap.NewStdLogAt(s.opts.Observe.Logger, zap.DebugLevel); err == nil {
+		l.http.ErrorLog = errorLog
+	}
+	return l
+}
+
+// dialer returns a function that opens connections for the requests of user.
+func (l *loopback) dialer(user *authn.User) func(ctx context.Context, network, address string) (net.Conn, error) {
+	l.begin.Do(func() { l.serving.Go(func() { _ = l.http.Serve(l.listener) }) })
+	if user == nil {
+		return l.listener.DialContext
+	}
+	known := *user
+	known.Groups = slices.Clone(known.Groups)
+	if known.Name != authn.AnonymousUser && !known.InGroup(authn.AuthenticatedAll) {
+		known.Groups = append(known.Groups, authn.AuthenticatedAll)
+	}
+	return l.listener.Dialer(&known)
+}
+
+// endsWithin is the time that requests over the loopback have to end after the server has ended.
+const endsWithin = 2 * time.Second
+
+// close ends the loopback after the watches have ended: it waits for the requests, for endsWithin, closes all connections, and waits
+// for their goroutines.
+func (l *loopback) close() {
+	l.begin.Do(func() {}) // it does not begin any more
+	ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
+	defer cancel()
+	l.unused.Range(func(c, _ any) bool { // Shutdown would wait for their first request
+		_ = c.(net.Conn).Close()
+		return true
+	})
+	_ = l.http.Shutdown(ctx)
+	_ = l.http.Close()
+	_ = l.listener.Close() // if it never served
+	l.serving.Wait()
+	l.conns.Wait()
+	l.requests.Wait()
+}
+
+// loopbackUsers authenticates requests over the loopback by their connection, and all others by the authenticator next.
+type loopbackUsers struct{ next authn.Authenticator }
+
+// Authenticate implements authn.Authenticator.
+func (l loopbackUsers) Authenticate(r *http.Request) (*authn.Response, error) {
+	if user, ok := r.Context().Value(loopbackUser{}).(*authn.User); ok {
+		return &authn.Response{User: *user}, nil
+	}
+	return l.next.Authenticate(r)
+}

@@ -28,7 +28,9 @@
 //   - [Policy]: authentication, authorization and admission, and who may do what by default.
 //   - [Host]: how to change the policy, and add groups and paths, while the server serves.
 //   - [Limits]: the memory that a server takes, and how to set GOMEMLIMIT.
-//   - [Typed]: how the program itself reads, writes and watches objects.
+//   - [Typed]: how the program itself reads, writes and watches objects. [Server.Loopback]: the same with clients of client-go and
+//     controller-runtime.
+//   - [Types]: how to serve the types of an existing api package.
 //   - Package github.com/keelson-dev/keelson/server/builtin: an extension with what controllers and Helm need, such as namespaces,
 //     config maps, secrets, leases, events and a garbage collector. Without it the server does not check that a namespace exists.
 //

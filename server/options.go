@@ -27,7 +27,7 @@ type Options struct {
 	// Groups are the API groups that are served from the start. Server.Install adds others.
 	Groups []Group
 	// Scheme has the kinds. It may have some already, with their defaults and conversions: Scheme.Import adds those of an existing
-	// AddToScheme function, and ImportedKind serves one of them. From New on the scheme belongs to the server. nil is an empty
+	// AddToScheme function, ImportedKind serves one of them, and Types all. From New on the scheme belongs to the server. nil is an empty
 	// scheme.
 	Scheme *runtime.Scheme
 	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq. The server then also

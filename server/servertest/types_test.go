@@ -157,7 +157,7 @@ func TestTypesInPartsRefused(t *testing.T) {
 	if err == nil {
 		t.Fatalf("served; %v", srv.Close())
 	}
-	for _, want := range []string{"apps/v1, Kind=", "apps/v1beta1, Kind=", "bring all versions of a kind in one part"} {
+	for _, want := range []string{"apps/v1, Kind=", "apps/v1beta1, Kind=", "install all versions of a kind together"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}

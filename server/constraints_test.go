@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Gauges have constraints in the hub, v1. In v1beta1 two fields have other names. One of them is selectable, and has another rule
@@ -56,6 +57,14 @@ func gaugeServer(t *testing.T) *wire {
 		Versions: []server.Version{
 			{Name: "v1", Resources: []server.Resource{server.Kind("Gauge", server.KindOptions[*Gauge]{
 				Hub: true, SelectableFields: []string{"spec.color"}, Scale: &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"},
+				Strategy: registry.Strategy[*Gauge]{Validate: func(_ *registry.Call, g *Gauge) (errs field.ErrorList) {
+					if g.Spec.Zone == "moon" {
+						spec := field.NewPath("spec")
+						errs = append(errs, field.Forbidden(spec.Child("color"), "there are no colors"), field.Forbidden(spec.Child("size"), "it floats"),
+							field.Forbidden(spec.Child("zone"), "it is far"))
+					}
+					return errs
+				}},
 			})}},
 			{Name: "v1beta1", Resources: []server.Resource{server.Kind("Gauge", server.KindOptions[*GaugeV1Beta1]{RenamedFields: map[string]string{"spec.colour": "spec.color"}})}},
 		},
@@ -88,6 +97,8 @@ func TestConstraintsOfEveryWrite(t *testing.T) {
 			for _, c := range []struct{ method, path, media, body, name, want string }{
 				{"POST", path, "application/json", object("new", `"`+color+`":"blue","`+size+`":0,"levels":[1,0]`), "new", "[" + badSize + ", " + badColor +
 					", spec.levels[1]: Invalid value: 0: spec.levels[1] in body should be greater than or equal to 1, spec.need: Required value]"},
+				{"POST", path, "application/json", object("new", `"need":"n","zone":"moon"`), "new", "[spec." + color + ": Forbidden: there are no colors, spec.size: Forbidden: it floats" +
+					ofHub + ", spec.zone: Forbidden: it is far]"},
 				{"POST", path + "?dryRun=All", "application/json", object("new", `"need":"n","`+color+`":"blue"`), "new", badColor},
 				{"PUT", one, "application/json", object("in-"+v, `"zone":"z"`), "in-" + v, "spec.need: Required value"},
 				{"PATCH", one, mergePatchType, `{"spec":{"` + color + `":"blue"}}`, "in-" + v, badColor},

@@ -71,6 +71,7 @@ func referenceFields(at string) []string {
 // eventStrategy returns the strategy of kube-apiserver for events: a PUT may create and overwrite them.
 func eventStrategy() registry.Strategy[*corev1.Event] {
 	return registry.Strategy[*corev1.Event]{
+		HubFieldNames:  true,
 		Validate:       validateEvent,
 		ValidateUpdate: validateEventUpdate,
 		ValidateName:   func(string, bool) []string { return nil }, // any path segment; see validateEvent

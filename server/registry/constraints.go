@@ -206,6 +206,22 @@ func after(path string, i int) string {
 	return strings.TrimPrefix(rest, ".")
 }
 
+// forClient returns the errors of a strategy about obj, which is of the hub, as errors for the client of the call: see inWordsOf. The
+// errors themselves belong to the strategy and are not changed.
+func (r *Registry) forClient(call *Call, errs field.ErrorList, obj runtime.Object) field.ErrorList {
+	k := r.requestKind(call)
+	if k == nil || len(errs) == 0 || r.strategy.hubFieldNames {
+		return errs
+	}
+	out := make(field.ErrorList, len(errs))
+	for i, e := range errs {
+		own := *e
+		out[i] = &own
+	}
+	r.inWordsOf(call, k, out, obj)
+	return out
+}
+
 // inWordsOf changes errors about obj, which is of the hub, to errors for a client that uses the version of the kind k. A renamed
 // field gets its name in that version. If the values at another path are different in the two versions, the error says which
 // version it is about.

@@ -111,7 +111,7 @@ func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a *at
 	}
 	problems = append(problems, r.checkScale(call, obj, false)...)
 	if f := r.strategy.validate; f != nil {
-		problems = append(problems, f(call, obj)...)
+		problems = append(problems, r.forClient(call, f(call, obj), obj)...)
 	}
 	if len(problems) > 0 {
 		return storage.Record{}, r.invalid(m.GetName(), problems)

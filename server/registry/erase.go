@@ -32,6 +32,7 @@ type Erased struct {
 
 	resetFields            []string
 	ratcheting             bool
+	hubFieldNames          bool
 	statusMetadata         bool
 	plainFinalizers        bool
 	ownScaleChecks         bool
@@ -56,6 +57,7 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		validateName:           s.ValidateName,
 		resetFields:            s.ResetFields,
 		ratcheting:             s.Ratcheting,
+		hubFieldNames:          s.HubFieldNames,
 		statusMetadata:         s.StatusMetadata,
 		plainFinalizers:        s.PlainFinalizers,
 		ownScaleChecks:         s.OwnScaleChecks,

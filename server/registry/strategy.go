@@ -23,7 +23,9 @@ type Strategy[T runtime.Object] struct {
 	PrepareForStatusUpdate func(call *Call, obj, old T)
 
 	// Validate returns the errors of a new object. Struct tags (package constraint) are checked in addition. The paths of errors
-	// begin at the object ("spec.size"). If ValidateUpdate is nil, Validate is also called on updates.
+	// begin at the object ("spec.size") and have the field names of the hub. A client that uses another version gets the names of
+	// its renamed fields; about a field whose value is different in the two versions, the error says that it is about the hub. If
+	// ValidateUpdate is nil, Validate is also called on updates.
 	Validate func(call *Call, obj T) field.ErrorList
 	// ValidateUpdate returns the errors of a change. It should call Validate if the rules of Validate apply to updates, too.
 	ValidateUpdate func(call *Call, obj, old T) field.ErrorList
@@ -66,6 +68,9 @@ type Strategy[T runtime.Object] struct {
 	// So rules can become stricter while objects are stored: see [Ratchet]. Struct tags (package constraint) are always checked
 	// like this.
 	Ratcheting bool
+	// HubFieldNames leaves the paths in the errors of Validate, ValidateUpdate and ValidateStatusUpdate as they are, for clients of
+	// all versions. kube-apiserver does that for its kinds.
+	HubFieldNames bool
 	// StatusMetadata makes an update of the status write labels, annotations, finalizers and owner references, too, as for
 	// namespaces in kube-apiserver.
 	StatusMetadata bool

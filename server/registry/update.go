@@ -330,7 +330,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	}
 	problems = append(problems, r.checkScale(call, obj, c.endpoint.subresource == "status")...)
 	if f := c.endpoint.validate; f != nil {
-		problems = append(problems, r.ratchet(f(call, obj, old), obj, old)...)
+		problems = append(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj)...)
 	}
 	if len(problems) > 0 {
 		return r.invalid(c.name, problems)

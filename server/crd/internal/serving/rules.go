@@ -37,6 +37,7 @@ func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
 		Validate:             r.validate,
 		ValidateUpdate:       r.validateUpdate,
 		ValidateStatusUpdate: r.validateStatusUpdate,
+		HubFieldNames:        true, // the schema of each version has its own errors
 		OwnScaleChecks:       true, // judge makes them between the checks of the schema and of lists
 		PlainFinalizers:      true, // the two functions below warn about them
 		WarnOnCreate: func(_ *registry.Call, obj *unstructured.Unstructured) []string {

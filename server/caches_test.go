@@ -149,7 +149,7 @@ func TestMistakesOfCachesAreNamed(t *testing.T) {
 		"label":         {want: []string{"widgets in example.com/v1", `IndexLabels: "a b"`}, opts: one(resource(options{IndexLabels: []string{"a b"}}))},
 		"label twice":   {want: []string{`"app" comes twice`}, opts: one(resource(options{IndexLabels: []string{"app", "x", "app"}}))},
 		"none to index": {want: []string{"NoCache", "IndexLabels"}, opts: one(resource(options{NoCache: true, IndexLabels: []string{"app"}}))},
-		"own storage":   {want: []string{"Storage is set", "NoCache"}, opts: one(resource(options{Storage: clocks{}, NoCache: true}))},
+		"own storage":   {want: []string{"Storage or Computed is set", "NoCache"}, opts: one(resource(options{Storage: clocks{}, NoCache: true}))},
 		"nobody's kubeconfig": {want: []string{"Serving.Kubeconfig has the credentials of the administrator, whom Policy.NoAdministrator refuses"}, opts: server.Options{
 			Serving: server.Serving{Kubeconfig: "kubeconfig"}, Policy: server.Policy{NoAdministrator: true},
 		}},

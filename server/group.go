@@ -63,21 +63,18 @@ type Resource struct{ of apiset.Resource }
 // KindOptions are the options of Kind. The zero value is a namespaced kind that is stored and served with every verb, and with
 // /status if the type has a status.
 type KindOptions[P runtime.Object] struct {
+	// The options that many kinds need.
+
+	// ClusterScoped is true if the objects are in no namespace.
+	ClusterScoped bool
 	// Plural is the name of the resource in paths. "" is the kind in lower case with the ending that apimachinery gives it. That
 	// is correct English for most kinds (widgets, policies, classes), but not for all (boxs, buoies): then give "boxes" or
 	// "buoys".
 	Plural string
-	// Singular is an alias for clients; "" is the kind in lower case.
-	Singular string
-	// ListKind is the kind of lists, for a kind without a Go type. "" is the kind with "List" appended.
-	ListKind string
 	// ShortNames are short names of the resource for clients, such as "po" for pods.
 	ShortNames []string
 	// Categories are names for groups of resources that clients can use, such as "all" in kubectl get all.
 	Categories []string
-	// ClusterScoped is true if the objects are in no namespace.
-	ClusterScoped bool
-
 	// Strategy has the rules of the kind that the tags of its fields cannot express. Rules that hold for every object belong in
 	// struct tags of the Go type, such as
 	//
@@ -91,10 +88,48 @@ type KindOptions[P runtime.Object] struct {
 	// be idempotent. Each version has its own Default. An object also gets the defaults of the hub if it was read in another
 	// version, and the defaults of the version that is stored. An absent field should therefore mean the same in all versions.
 	Default func(obj P)
+	// Columns are the columns of the table after Name. If one of them has the Format "name", they are all columns, and that one
+	// replaces Name. nil uses the columns of struct tags (print:"Size", see package printer of runtime), and Age.
+	Columns []Column[P]
 	// SelectableFields are dotted JSON paths for field selectors, such as "spec.color", besides metadata.name and
 	// metadata.namespace. Each path leads to a string, a boolean or an integer. If a kind has several versions, field selectors
 	// can use the fields of the hub. Another version may have all or some of the same paths, and others by RenamedFields.
 	SelectableFields []string
+	// NoStatus leaves out /status. Then the field status, if there is one, is an ordinary field. Without NoStatus a type with a
+	// status (other than struct{}) has /status, and its status can be written only there.
+	NoStatus bool
+	// Scale serves /scale, in every version. Only the hub sets it, and its paths (".spec.replicas") are paths of the hub.
+	Scale *registry.Scale
+	// Subresources are further subresources, by name.
+	Subresources map[string]Subresource
+	// Computed has the functions of a kind whose objects are not in the storage of the server. The options that Storage refuses are
+	// refused with Computed, too.
+	Computed *Computed[P]
+
+	// The options for kinds with several versions.
+
+	// Hub makes this version the hub, to which the other versions are converted. Without it the hub is the first version that is
+	// listed.
+	//
+	// Only the hub may set Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels. In versions with a
+	// Schema, each version has its own NoStatus, Scale, SelectableFields and IndexFields. Plural and ClusterScoped are the same
+	// in all versions. Each version has its own values of all other options, and inherits none: give ShortNames, Categories and
+	// Columns again where they are wanted.
+	Hub bool
+	// Stored makes this version the one in which objects are stored. Without it that is the hub. Stored may be moved to another
+	// version at any time. Objects that were stored before are read in whatever registered version they are in. Their next update
+	// stores them in this version, and Server.MigrateStorage stores all of them.
+	//
+	// While several processes serve one storage, all must have the version before one of them stores in it. Before a version is
+	// removed from a program, move Stored away from it in an earlier release, and migrate. Add a new default to all versions,
+	// since selectors look at what is stored.
+	Stored bool
+	// Unserved hides the version from clients: requests are answered as if the version did not exist. Objects that are stored in
+	// this version can still be read, and objects may be stored in it.
+	Unserved bool
+	// Deprecated, when not empty, is the text of a Warning header in every answer of this version, such as "example.com/v1beta1
+	// Widget is deprecated; use example.com/v1 Widget".
+	Deprecated string
 	// RenamedFields are selectable fields that this version has at another path than the hub. The key is the path in this
 	// version, and the value is one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Requests in this version
 	// select by the key. Objects that are stored in this version are then found by requests in all versions. The two fields must
@@ -104,21 +139,13 @@ type KindOptions[P runtime.Object] struct {
 	// renamed. The server then converts each object that is stored in that version to look at the field. Such selectors are slow
 	// while there are such objects.
 	RenamedFields map[string]string
-	// SelectableFrom are further fields for selectors, whose names are not paths. The key is the name, and the value has paths of
-	// strings. The first string that is not empty is compared, as in {"source": {"source.component", "reportingComponent"}} of v1
-	// Event. Only the hub has SelectableFrom.
-	SelectableFrom map[string][]string
-	// NoStatus leaves out /status. Then the field status, if there is one, is an ordinary field. Without NoStatus a type with a
-	// status (other than struct{}) has /status, and its status can be written only there.
-	NoStatus bool
-	// Scale serves /scale, in every version. Only the hub sets it, and its paths (".spec.replicas") are paths of the hub.
-	Scale *registry.Scale
-	// Columns are the columns of the table after Name. If one of them has the Format "name", they are all columns, and that one
-	// replaces Name. nil uses the columns of struct tags (print:"Size", see package printer of runtime), and Age.
-	Columns []Column[P]
-	// Subresources are further subresources, by name.
-	Subresources map[string]Subresource
 
+	// The options that few kinds need.
+
+	// Singular is an alias for clients; "" is the kind in lower case.
+	Singular string
+	// ListKind is the kind of lists, for a kind without a Go type. "" is the kind with "List" appended.
+	ListKind string
 	// Verbs are the verbs that the resource is served with, for example all verbs but deletecollection. nil is every verb that
 	// the resource can have. Each version has its own Verbs. Without the verb patch kubectl creates objects only with
 	// --validate=false, because it looks at PATCH in the OpenAPI document to find out whether the server validates fields.
@@ -126,7 +153,10 @@ type KindOptions[P runtime.Object] struct {
 	// TTL is the time after which an object is deleted, counted from its last write in any version. 0 keeps the objects. Only the
 	// hub sets it.
 	TTL time.Duration
-
+	// SelectableFrom are further fields for selectors, whose names are not paths. The key is the name, and the value has paths of
+	// strings. The first string that is not empty is compared, as in {"source": {"source.component", "reportingComponent"}} of v1
+	// Event. Only the hub has SelectableFrom.
+	SelectableFrom map[string][]string
 	// NoCache answers every read and watch of the kind from the storage. Without it all objects of the kind are kept in memory
 	// from the first request on, which takes about one and a half times the size of their JSON. Reads and watches then put no
 	// load on the storage. NoCache is for a kind that is too large for memory, or that is written often and hardly read.
@@ -135,7 +165,6 @@ type KindOptions[P runtime.Object] struct {
 	// which the cache is indexed. The cost of a list that selects one value then depends only on the objects that it finds, and a
 	// change costs only the watches that select its value. An index takes some 60 bytes an object.
 	IndexFields, IndexLabels []string
-
 	// Storage, when set, serves the resource instead of a backend. It is any value that implements some of the capabilities in
 	// server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these. Strategy,
 	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then refused.
@@ -145,14 +174,8 @@ type KindOptions[P runtime.Object] struct {
 	// StoragePath is the path of the objects in the backend, below /registry. "" is <group>/<plural>, or <plural> in the core
 	// group.
 	StoragePath string
-	// Hub makes this version the hub, to which the other versions are converted. Without it the hub is the first version that is
-	// listed.
-	//
-	// Only the hub may set Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels. In versions with a
-	// Schema, each version has its own NoStatus, Scale, SelectableFields and IndexFields. Plural and ClusterScoped are the same
-	// in all versions. Each version has its own values of all other options, and inherits none: give ShortNames, Categories and
-	// Columns again where they are wanted.
-	Hub bool
+	// Table makes the tables of the kind. It is set instead of Columns.
+	Table registry.Tabler
 	// Schema is the schema of this version, for a kind without a Go type: see runtime.KindOptions. It is published in OpenAPI.
 	// Merges follow it if it is a Describer of package schema of runtime.
 	Schema runtime.ObjectSchema
@@ -162,22 +185,6 @@ type KindOptions[P runtime.Object] struct {
 	// ConvertAll converts many objects at once, and is set instead of Convert. Lists and watches in a version that is not stored
 	// make few calls with many objects.
 	ConvertAll runtime.ConvertAllUntyped
-	// Table makes the tables of the kind. It is set instead of Columns.
-	Table registry.Tabler
-	// Unserved hides the version from clients: requests are answered as if the version did not exist. Objects that are stored in
-	// this version can still be read, and objects may be stored in it.
-	Unserved bool
-	// Stored makes this version the one in which objects are stored. Without it that is the hub. Stored may be moved to another
-	// version at any time. Objects that were stored before are read in whatever registered version they are in. Their next update
-	// stores them in this version, and Server.MigrateStorage stores all of them.
-	//
-	// While several processes serve one storage, all must have the version before one of them stores in it. Before a version is
-	// removed from a program, move Stored away from it in an earlier release, and migrate. Add a new default to all versions,
-	// since selectors look at what is stored.
-	Stored bool
-	// Deprecated, when not empty, is the text of a Warning header in every answer of this version, such as "example.com/v1beta1
-	// Widget is deprecated; use example.com/v1 Widget".
-	Deprecated string
 }
 
 // Column is a column of a kind's table, as kubectl get prints it. The columns of a table must have different names, where case
@@ -264,11 +271,18 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 		Schema:        opts.Schema,
 		Unserved:      opts.Unserved,
 		Custom:        opts.Storage,
+		HubWrites:     opts.Computed != nil && (opts.Computed.Create != nil || opts.Computed.Update != nil),
 		Subresources:  map[string]apiset.Subresource{},
 		Deprecated:    opts.Deprecated,
 	}
 	for name, sub := range opts.Subresources {
 		r.Subresources[name] = apiset.Subresource{Storage: sub.Storage, Kind: sub.Kind, KindName: sub.kind, Register: sub.register}
+	}
+	if opts.Computed != nil {
+		if r.Mistake = opts.Computed.check(opts.Storage); r.Mistake != nil {
+			return Resource{r}
+		}
+		r.Custom = opts.Computed.storage(func() runtime.Object { return reflect.New(listType).Interface().(runtime.Object) })
 	}
 	switch {
 	case opts.Table != nil && opts.Columns != nil:

@@ -138,6 +138,10 @@ func TestMistakes(t *testing.T) {
 		{"a storage that is nil", widget(options{Storage: (*nilGetter)(nil)})},
 		{"a storage that can do nothing", widget(options{Storage: struct{}{}})},
 		{"a storage and a scale", widget(options{Storage: moons{}, Scale: &registry.Scale{}})},
+		{"functions that are not there", widget(options{Computed: &server.Computed[*Widget]{}})},
+		{"functions and a storage", widget(options{Computed: &server.Computed[*Widget]{Get: noWidget}, Storage: moons{}})},
+		{"functions and a strategy", widget(options{Computed: &server.Computed[*Widget]{Get: noWidget}, SelectableFields: []string{"spec.color"}})},
+		{"an action without a function", widget(options{Subresources: map[string]server.Subresource{"do": server.Action[*Widget]("Do", nil)}})},
 		{"a subresource that can only list", widget(options{Subresources: map[string]server.Subresource{"parts": {Storage: listerOnly{}}}})},
 		{"a subresource with a blank", widget(options{Subresources: map[string]server.Subresource{"do it": {Storage: moons{}}}})},
 		{"a subresource that there is already", widget(options{Subresources: map[string]server.Subresource{"status": {Storage: moons{}}}})},
@@ -191,3 +195,5 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("the messages differ from those in %s:\n%s", golden, got.String())
 	}
 }
+
+func noWidget(*registry.Call, string) (*Widget, error) { return nil, nil }

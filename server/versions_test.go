@@ -387,14 +387,17 @@ func TestVersionsThatDisagreeAreRefused(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no conversion":  {try(hub{}, spoke{}), "server.Convert"},
-		"scope":          {try(hub{}, spoke{ClusterScoped: true}, convert), "ClusterScoped"},
-		"plural":         {try(hub{}, spoke{Plural: "sailcloths"}, convert), "Plural"},
-		"field":          {try(hub{}, spoke{SelectableFields: []string{"area"}}, convert), "SelectableFields"},
-		"path":           {try(hub{}, spoke{StoragePath: "x"}, convert), "StoragePath"},
-		"no status":      {try(hub{}, spoke{NoStatus: true}, convert), "NoStatus"},
-		"strategy":       {try(hub{}, spoke{Strategy: registry.Strategy[*SailV1Alpha1]{NoGeneration: true}}, convert), "Strategy"},
-		"half computed":  {try(hub{Storage: moons{}}, spoke{}, convert), "Storage"},
+		"no conversion": {try(hub{}, spoke{}), "server.Convert"},
+		"scope":         {try(hub{}, spoke{ClusterScoped: true}, convert), "ClusterScoped"},
+		"plural":        {try(hub{}, spoke{Plural: "sailcloths"}, convert), "Plural"},
+		"field":         {try(hub{}, spoke{SelectableFields: []string{"area"}}, convert), "SelectableFields"},
+		"path":          {try(hub{}, spoke{StoragePath: "x"}, convert), "StoragePath"},
+		"no status":     {try(hub{}, spoke{NoStatus: true}, convert), "NoStatus"},
+		"strategy":      {try(hub{}, spoke{Strategy: registry.Strategy[*SailV1Alpha1]{NoGeneration: true}}, convert), "Strategy"},
+		"half computed": {try(hub{Storage: moons{}}, spoke{}, convert), "Storage"},
+		"computed spoke": {try(hub{Storage: moons{}}, spoke{Computed: &server.Computed[*SailV1Alpha1]{
+			Create: func(_ *registry.Call, s *SailV1Alpha1, _ *metav1.CreateOptions) (*SailV1Alpha1, error) { return s, nil },
+		}}, convert), "only that may have them"},
 		"a second hub":   {try(hub{Hub: true}, spoke{Hub: true}, server.Convert(func(*Sail, *SailV1Alpha1) error { return nil }, func(*SailV1Alpha1, *Sail) error { return nil })), "Hub"},
 		"wrong hub":      {try(hub{}, spoke{Hub: true}, convert), "the hub is"},
 		"no such type":   {try(hub{}, spoke{}, convert, server.Convert(func(*Widget, *Sail) error { return nil }, func(*Sail, *Widget) error { return nil })), "register both"},

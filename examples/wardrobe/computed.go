@@ -7,6 +7,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,38 +29,29 @@ type OutfitSpec struct {
 // Outfit is what the shelves of a namespace have to offer for one season. It is made when it is asked for, and not stored.
 type Outfit = runtime.Resource[OutfitSpec, struct{}]
 
-// outfits serves a resource that is computed from the shelves. It supports only get and list, because it has no other methods.
-type outfits struct {
-	shelves *registry.Typed[*Shelf]
-}
-
-// Get implements registry.Getter.
-func (o outfits) Get(call *registry.Call, season string, _ *metav1.GetOptions) (runtime.Object, error) {
-	if season != "summer" && season != "winter" {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "outfits"}, season)
+// outfits computes outfits from the shelves. They can be read and listed, because it has no other functions.
+func outfits(shelves *registry.Typed[*Shelf]) *server.Computed[*Outfit] {
+	return &server.Computed[*Outfit]{
+		Get: func(call *registry.Call, season string) (*Outfit, error) {
+			if season != "summer" && season != "winter" {
+				return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "outfits"}, season)
+			}
+			all, err := shelves.List(call, call.Namespace, registry.ListOptions{})
+			return outfit(all, call.Namespace, season), err
+		},
+		List: func(call *registry.Call, _ *metav1.ListOptions) ([]*Outfit, error) {
+			all, err := shelves.List(call, call.Namespace, registry.ListOptions{})
+			var out []*Outfit
+			done := map[string]bool{}
+			for _, s := range all {
+				if !done[s.Namespace] {
+					done[s.Namespace] = true
+					out = append(out, outfit(all, s.Namespace, "summer"), outfit(all, s.Namespace, "winter"))
+				}
+			}
+			return out, err
+		},
 	}
-	shelves, err := o.shelves.List(call, call.Namespace, registry.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return outfit(shelves, call.Namespace, season), nil
-}
-
-// List implements registry.Lister.
-func (o outfits) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
-	shelves, err := o.shelves.List(call, call.Namespace, registry.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	list, done := &runtime.List[Outfit]{Items: []Outfit{}}, map[string]bool{}
-	for _, s := range shelves {
-		if done[s.Namespace] {
-			continue
-		}
-		done[s.Namespace] = true
-		list.Items = append(list.Items, *outfit(shelves, s.Namespace, "summer"), *outfit(shelves, s.Namespace, "winter"))
-	}
-	return list, nil
 }
 
 // outfit returns the first garments of each kind for a season.

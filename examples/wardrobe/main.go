@@ -93,7 +93,7 @@ func wardrobe(h *server.Host) error {
 		return err
 	}
 	return h.Serve(server.Group{Name: group, Versions: []server.Version{{Name: "v1", Docs: source, Resources: []server.Resource{
-		server.Kind("Outfit", server.KindOptions[*Outfit]{Storage: outfits{shelves}, Categories: []string{"all"}}),
+		server.Kind("Outfit", server.KindOptions[*Outfit]{Computed: outfits(shelves), Categories: []string{"all"}}),
 	}}}})
 }
 

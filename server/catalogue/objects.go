@@ -74,7 +74,7 @@ func (o *Objects) get(ctx context.Context, namespace, name string) (*metav1.Part
 	if o.of.Registry != nil {
 		return o.metaOf(o.of.Registry.GetStored(call, name))
 	}
-	getter, ok := o.of.Storage.(registry.Getter)
+	getter, ok := registry.As[registry.Getter](o.of.Storage)
 	if !ok {
 		return nil, o.unsupported("get")
 	}
@@ -115,7 +115,7 @@ func (o *Objects) list(ctx context.Context, namespace string) ([]metav1.PartialO
 }
 
 func (o *Objects) listCustom(call *registry.Call) ([]metav1.PartialObjectMetadata, error) {
-	lister, ok := o.of.Storage.(registry.Lister)
+	lister, ok := registry.As[registry.Lister](o.of.Storage)
 	if !ok {
 		return nil, o.unsupported("list")
 	}
@@ -170,7 +170,7 @@ func (o *Objects) Change(ctx context.Context, namespace, name string, change fun
 		_, _, err := o.of.Registry.UpdateRecord(call, name, update, nil)
 		return err
 	}
-	updater, ok := o.of.Storage.(registry.Updater)
+	updater, ok := registry.As[registry.Updater](o.of.Storage)
 	if !ok {
 		return o.unsupported("update")
 	}
@@ -188,7 +188,7 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *meta
 		_, _, err := o.of.Registry.DeleteRecord(call, name, opts)
 		return err
 	}
-	deleter, ok := o.of.Storage.(registry.Deleter)
+	deleter, ok := registry.As[registry.Deleter](o.of.Storage)
 	if !ok {
 		return o.unsupported("delete")
 	}
@@ -213,7 +213,7 @@ func (o *Objects) Watch(ctx context.Context) (*Watch, error) {
 		}
 		return &Watch{of: o, records: w}, nil
 	}
-	watcher, ok := o.of.Storage.(registry.Watcher)
+	watcher, ok := registry.As[registry.Watcher](o.of.Storage)
 	if !ok {
 		return nil, o.unsupported("watch")
 	}
@@ -223,7 +223,7 @@ func (o *Objects) Watch(ctx context.Context) (*Watch, error) {
 // watchCustom lists and then watches, as a client without WatchList does, because a Watcher of the program may not support
 // initial events.
 func (o *Objects) watchCustom(call *registry.Call, watcher registry.Watcher) (*Watch, error) {
-	lister, ok := o.of.Storage.(registry.Lister)
+	lister, ok := registry.As[registry.Lister](o.of.Storage)
 	if !ok {
 		return nil, o.unsupported("list")
 	}

@@ -25,7 +25,7 @@ func (e *endpoint) manageFields(storage any) error {
 		return nil
 	}
 	o := patch.FieldManagerOptions{Scheme: e.scheme, Models: e.models, Kind: e.Kind, Subresource: e.sub}
-	if resetter, ok := storage.(registry.FieldResetter); ok {
+	if resetter, ok := registry.As[registry.FieldResetter](storage); ok {
 		o.Reset = resetter.ResetFields
 	}
 	var err error

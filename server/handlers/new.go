@@ -77,7 +77,7 @@ func New(o Options) (*Resource, error) {
 	r.writeLimit.Limit = r.write
 	r.making = make(chan struct{}, goruntime.GOMAXPROCS(0))
 	if o.Table == nil {
-		o.Table, _ = o.Storage.(registry.Tabler)
+		o.Table, _ = registry.As[registry.Tabler](o.Storage)
 	}
 	var err error
 	of := wire.Objects{Scheme: o.Scheme, Kept: o.Forms, Seed: new(maphash.MakeSeed()), Columns: o.Table}
@@ -88,7 +88,7 @@ func New(o Options) (*Resource, error) {
 		if sub.Kind.Empty() {
 			sub.Kind = o.Kind
 		}
-		columns, ok := sub.Storage.(registry.Tabler)
+		columns, ok := registry.As[registry.Tabler](sub.Storage)
 		if !ok && sub.Kind == o.Kind {
 			columns = o.Table
 		}
@@ -104,7 +104,7 @@ func New(o Options) (*Resource, error) {
 // of all endpoints of the resource share. only has the verbs that may be served; nil is all.
 func newEndpoint(r *Resource, sub string, o Subresource, of wire.Objects, only []string) (*endpoint, error) {
 	of.Kind, of.Path = o.Kind, pathOf(r.gvr.Resource, sub)
-	of.Records, _ = o.Storage.(registry.Records)
+	of.Records, _ = registry.As[registry.Records](o.Storage)
 	e := &endpoint{Resource: r, Objects: wire.NewObjects(of), sub: sub, only: only}
 	var err error
 	if e.forms, err = wire.NewForms(e.Objects, r.formats); err != nil {
@@ -118,7 +118,7 @@ func newEndpoint(r *Resource, sub string, o Subresource, of wire.Objects, only [
 	if err := e.checkVerbs(o.Storage); err != nil {
 		return nil, err
 	}
-	if v, ok := o.Storage.(interface{ Admitted() bool }); ok && e.Records != nil && v.Admitted() {
+	if v, ok := registry.As[interface{ Admitted() bool }](o.Storage); ok && e.Records != nil && v.Admitted() {
 		return nil, fmt.Errorf("handlers: storage %T of %s is, or embeds, a View with ViewOptions.Admitted, and admission would not judge its changes; make the View without Admitted, or keep it in a field of an Updater that calls it", o.Storage, e.Path)
 	}
 	if e.Known == nil && (e.canCreate() || e.canUpdate()) {
@@ -160,22 +160,22 @@ func (e *endpoint) checkVerbs(storage any) error {
 func (e *endpoint) discover(storage any) {
 	if e.Records != nil {
 		if e.Known != nil && e.Known.ConvertsAll() {
-			e.many, _ = storage.(registry.ManyRecords)
+			e.many, _ = registry.As[registry.ManyRecords](storage)
 		}
-		e.recordLister, _ = storage.(registry.RecordLister)
-		e.recordWatcher, _ = storage.(registry.RecordWatcher)
-		e.recordWriter, _ = storage.(registry.RecordWriter)
-		e.recordUpdater, _ = storage.(registry.RecordUpdater)
-		e.recordDeleter, _ = storage.(registry.RecordDeleter)
+		e.recordLister, _ = registry.As[registry.RecordLister](storage)
+		e.recordWatcher, _ = registry.As[registry.RecordWatcher](storage)
+		e.recordWriter, _ = registry.As[registry.RecordWriter](storage)
+		e.recordUpdater, _ = registry.As[registry.RecordUpdater](storage)
+		e.recordDeleter, _ = registry.As[registry.RecordDeleter](storage)
 	}
-	e.getter, _ = storage.(registry.Getter)
-	e.lister, _ = storage.(registry.Lister)
-	e.watcher, _ = storage.(registry.Watcher)
-	e.creater, _ = storage.(registry.Creater)
-	e.updater, _ = storage.(registry.Updater)
-	e.deleter, _ = storage.(registry.Deleter)
-	e.collectionDeleter, _ = storage.(registry.CollectionDeleter)
-	e.connecter, _ = storage.(registry.Connecter)
+	e.getter, _ = registry.As[registry.Getter](storage)
+	e.lister, _ = registry.As[registry.Lister](storage)
+	e.watcher, _ = registry.As[registry.Watcher](storage)
+	e.creater, _ = registry.As[registry.Creater](storage)
+	e.updater, _ = registry.As[registry.Updater](storage)
+	e.deleter, _ = registry.As[registry.Deleter](storage)
+	e.collectionDeleter, _ = registry.As[registry.CollectionDeleter](storage)
+	e.connecter, _ = registry.As[registry.Connecter](storage)
 }
 
 // guard makes every method that can change something call admission first, and validate objects by their struct tags.

@@ -141,7 +141,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		if kind.Empty() {
 			kind = r.gvk
 		}
-		if o, ok := sub.Storage.(registry.Opener); ok {
+		if o, ok := registry.As[registry.Opener](sub.Storage); ok {
 			reg := registryOf(r)
 			if reg == nil {
 				return fmt.Errorf("subresource %q: its Storage asks for the registry of the resource, which has a Storage of its own", name)

@@ -162,7 +162,7 @@ func (s *Set) metered() []metrics.Resource {
 
 // connectMethods returns the HTTP methods of requests that connect to a storage, or nil if it is no registry.Connecter.
 func connectMethods(storage any) []string {
-	if c, ok := storage.(registry.Connecter); ok {
+	if c, ok := registry.As[registry.Connecter](storage); ok {
 		return c.ConnectMethods()
 	}
 	return nil

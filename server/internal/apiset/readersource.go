@@ -96,8 +96,8 @@ type customReader struct {
 // newCustomReader returns the reader of a kind with a Storage of its own.
 func newCustomReader(r *served) runtime.Reader[runtime.Object] {
 	c := &customReader{of: r}
-	c.getter, _ = r.Custom.(registry.Getter)
-	c.lister, _ = r.Custom.(registry.Lister)
+	c.getter, _ = registry.As[registry.Getter](r.Custom)
+	c.lister, _ = registry.As[registry.Lister](r.Custom)
 	if c.getter == nil && c.lister == nil {
 		return brokenReader{c.cannot("read: it is neither a registry.Getter nor a registry.Lister")}
 	}

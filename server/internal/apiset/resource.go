@@ -64,6 +64,7 @@ type Resource struct {
 	Unserved     bool                   // clients do not see the version
 	Table        registry.Tabler        // nil: the default columns
 	Custom       any                    // the Storage of its own; nil: the backend
+	HubWrites    bool                   // Custom accepts only objects whose Go type is GoType
 	Subresources map[string]Subresource // by name
 	Deprecated   string                 // the text of a Warning header; "": none
 	Mistake      error                  // an error in the options, which Exchange returns
@@ -112,7 +113,7 @@ func (r Resource) check(gv schema.GroupVersion) error {
 	case r.Mistake != nil:
 		return where("%v", r.Mistake)
 	case r.Custom != nil && (!r.PlainStrategy || r.Selectable != nil || r.Renamed != nil || r.Scale != nil || r.StoragePath != "" || r.IsStored || r.TTL != 0 || r.hasCacheOptions()):
-		return where("Storage is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
+		return where("Storage or Computed is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
 	}
 	if isNil(r.Custom) {
 		return where("Storage is a nil %T; give it a value, or leave Storage out to keep the objects in the backend", r.Custom)

@@ -19,6 +19,9 @@ func (d describer) checkVersions(added []*served) error {
 			return fmt.Errorf("server: kind %s is served as %s and as %s; a kind has one resource: give the other a kind and a Go type of its own", r.gvk, other.gvr.GroupResource(), r.gvr.GroupResource())
 		}
 		if r.Custom != nil {
+			if r.HubWrites && r.gvk != r.hub {
+				return fmt.Errorf("server: resource %s: Computed.Create and Computed.Update receive objects of the hub %s, so only that may have them; give this version a Storage", r.gvr, r.hub)
+			}
 			continue
 		}
 		if r.gvk != r.hub {

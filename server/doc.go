@@ -39,7 +39,8 @@
 // The memory, time and connections that clients can take are bounded. In this table "the memory" is GOMEMLIMIT, where that
 // environment variable is set. For an option that is a number, 0 means the default and a negative number means no bound. A negative
 // time, Limits.MaxHeaderBytes or bolt.Options.Quota is an error. A bound by user or by address that is above the bound in all has no
-// effect. The last column has the status code of the answer, or what happens.
+// effect. The last column has the status code of the answer, or what happens. Where [Server.Handler] is mounted in the http.Server of
+// a program, the bounds marked * are those of that http.Server.
 //
 //	Requests
 //	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
@@ -51,15 +52,15 @@
 //	  length of an Audit-ID                                  256 bytes                                      -                                           400
 //	  WebSockets and writes of other origins' web pages      none                                           Serving.AllowOrigin                         403
 //	Connections
-//	  connections: in all, from one address                  10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
-//	  TLS handshake, header of a request over HTTP/1.1       32 s                                           Limits.HeaderTimeout                        closed
-//	  connection without a request                           90 s                                           Limits.IdleTimeout                          closed
-//	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431, or closed (HTTP/2)
-//	  incomplete headers of all connections together         8 MiB or 1/320 of the memory                   -                                           closed, the largest first
+//	  connections: in all, from one address *                10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
+//	  TLS handshake, header of a request over HTTP/1.1 *     32 s                                           Limits.HeaderTimeout                        closed
+//	  connection without a request *                         90 s                                           Limits.IdleTimeout                          closed
+//	  header of a request                                    1 MiB *, 10,000 fields                         Limits.MaxHeaderBytes                       431, or closed (HTTP/2)
+//	  incomplete headers of all connections together *       8 MiB or 1/320 of the memory                   -                                           closed, the largest first
 //	  rest of a body that the handler did not read           1 s                                            -                                           closed after the answer
-//	  streams of an HTTP/2 connection, a frame               100, 64 KiB                                    -                                           an error of HTTP/2
+//	  streams of an HTTP/2 connection, a frame *             100, 64 KiB                                    -                                           an error of HTTP/2
 //	  time in which the client of a watch reads nothing      30 s                                           Limits.WriteTimeout                         the watch ends
-//	  time in which a connection of HTTP/2 reads nothing     30 s                                           Limits.WriteTimeout                         closed
+//	  time in which a connection of HTTP/2 reads nothing *   30 s                                           Limits.WriteTimeout                         closed
 //	  time to read any other answer                          60 s                                           Limits.RequestTimeout                       the answer is cut off
 //	Bodies and objects
 //	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413

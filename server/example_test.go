@@ -2,11 +2,15 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
@@ -57,6 +61,67 @@ func ExampleServer_Install() {
 	// Output:
 	// 403 Forbidden
 	// 200 OK
+}
+
+// A program mounts a server below a path of its own http.Server, with the same bounds for connections as those of Server.Run.
+func ExampleServer_Handler() {
+	srv, err := server.New(server.Options{Groups: []server.Group{{
+		Name:     "fair.example.com",
+		Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Booth", server.KindOptions[*Booth]{})}}},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "Welcome to the fair") })
+	mux.Handle("/keelson/", http.StripPrefix("/keelson", srv.Handler()))
+	program := &http.Server{
+		Handler:           mux,
+		TLSConfig:         srv.Credentials().TLSConfig(), // requests client certificates
+		ReadHeaderTimeout: 32 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    1 << 20,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReadFrameSize: 64 << 10, WriteByteTimeout: 30 * time.Second},
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // a program wraps it, such as by netutil.LimitListener, to bound the connections
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	served := make(chan error, 1)
+	go func() { served <- program.ServeTLS(ln, "", "") }()
+	url := "https://" + ln.Addr().String()
+	// srv.Credentials().WriteKubeconfig("fair.kubeconfig", url+"/keelson") writes the kubeconfig for kubectl.
+
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: srv.Credentials().ClientCAs}, ForceAttemptHTTP2: true}
+	for _, path := range []string{"/", "/keelson/readyz", "/keelson/apis/fair.example.com/v1/booths"} {
+		req, err := http.NewRequest(http.MethodGet, url+path, nil)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		req.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+		resp, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		fmt.Printf("%s %.19s\n", resp.Status, body)
+	}
+
+	transport.CloseIdleConnections()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Println(errors.Join(srv.Shutdown(ctx), program.Shutdown(ctx)), <-served) // in this order
+	// Output:
+	// 200 OK Welcome to the fair
+	// 200 OK ok
+	// 200 OK {"kind":"BoothList"
+	// <nil> http: Server closed
 }
 
 // An extension adds users of a token file, an authorizer and an admission plug-in. The Host may be kept, to change the policy

@@ -139,6 +139,9 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 	if form := resp.Header.Get("Content-Type"); err == nil && strings.HasPrefix(form, "application/cbor") && form != "application/cbor-seq" {
 		out, err = readCBOR(out)
 	}
+	if at, err := resp.Location(); err == nil && at.Host == resp.Request.URL.Host {
+		resp.Header.Set("Location", at.RequestURI())
+	}
 	return answer{resp.StatusCode, resp.Header, string(out)}, err
 }
 

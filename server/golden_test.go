@@ -63,7 +63,7 @@ package server_test
 // the body is not JSON, it is compared byte for byte (an exact body on one line also ends with a line end). If the file has no
 // body, the answer must have none. The headers in the file must be in the answer, all of a name and in their order. Warning,
 // Retry-After and Location must not be in the answer if they are not in the file, and the Content-Type of JSON is
-// application/json. Of the answer to a watch as many events are read as the file has, and then the request is ended. After
+// application/json. A Location is compared as the path and query to which it leads. Of the answer to a watch as many events are read as the file has, and then the request is ended. After
 // "HTTP 200 ends" the server has to end it after these events. Strings of an answer, and headers, may have
 //
 //	<uid>, <time>, <rv>    any uid, any time of this century in seconds, any resourceVersion

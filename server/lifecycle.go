@@ -180,7 +180,8 @@ func (s *Server) drain(hs *http.Server) {
 }
 
 // Close ends a server that is not run, and also one that Run or Serve serves; these return after it. Watches end, Close waits for
-// background work, and the caches and the storage are closed. It returns the error of closing the storage, at each call.
+// background work, and the caches and the storage are closed. It does not wait for requests, which then fail: see Shutdown. It returns
+// the error of closing the storage, at each call.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
 		s.end()

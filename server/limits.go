@@ -15,7 +15,8 @@ import (
 )
 
 // Limits bound the memory, time and connections that clients can take. The zero Limits has the defaults. Times and MaxHeaderBytes
-// must not be negative. The table in the package documentation also has the bounds that are not options.
+// must not be negative. The table in the package documentation also has the bounds that are not options. Connections, HeaderTimeout,
+// IdleTimeout and MaxHeaderBytes hold for Run and Serve; Server.Handler says what to set in another http.Server.
 //
 // # Memory
 //

@@ -48,6 +48,7 @@ type Server struct {
 	fixed     *fixed
 	filters   []NamedFilter
 	handler   http.Handler
+	mounted   http.Handler       // handler for the routers of programs
 	requests  *filters.WaitGroup // requests that have not ended, without watches
 	inFlight  *flowcontrol.InFlight
 	watches   *flowcontrol.Budget // watches and other requests that last
@@ -138,6 +139,7 @@ func (s *Server) open() error {
 	if s.handler, err = s.buildHandler(); err != nil {
 		return errors.Join(err, backend.Close())
 	}
+	s.mounted = &mounted{s.handler}
 	return nil
 }
 
@@ -197,18 +199,6 @@ func (s *Server) Readers() runtime.Readers { return s.set.Readers() }
 
 // Catalogue returns the catalogue of what the server serves.
 func (s *Server) Catalogue() *catalogue.Catalogue { return s.set.Catalogue() }
-
-// Handler returns the whole server as an http.Handler, with its filter chain. It works until the server ends.
-//
-// The http.Server that it is mounted in has to bound what its connections cost, which Run and Serve do by themselves:
-//
-//   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
-//     HTTP2.MaxReadFrameSize.
-//   - Set HTTP2.WriteByteTimeout: a client that stops reading an HTTP/2 connection holds it until this timeout.
-//   - Give it a listener that bounds the number of connections.
-//   - Leave ReadTimeout and WriteTimeout at 0: they would end watches. The handler bounds bodies that are not sent, and watches.
-//   - Client certificates are seen only if the TLS configuration of that http.Server requests them.
-func (s *Server) Handler() http.Handler { return s.handler }
 
 // Credentials returns the CA, the serving certificate and the administrator's credentials of this server.
 func (s *Server) Credentials() *credentials.Bundle { return s.creds }

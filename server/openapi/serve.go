@@ -42,7 +42,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			return
 		}
-		s.serveV3(w, r, key, d.get())
+		s.serveV3(w, r, d.get())
 	}
 }
 
@@ -54,13 +54,15 @@ func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, e *encoded)
 	s.write(w, r, e, e.json, mediaTypeJSON)
 }
 
-// serveV3 answers with a document. The address with the right hash never changes. A wrong hash is redirected to it.
-func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, key string, e *encoded) {
+// serveV3 answers with a document. The address with the right hash never changes. A wrong hash is redirected to it, by a relative
+// reference: this one stays right where a router or a proxy serves the path of the document below a prefix. The Location of
+// kube-apiserver begins with /openapi/v3 (kube-openapi, pkg/handler3), and leads out of such a prefix.
+func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, e *encoded) {
 	if hash := r.URL.Query().Get("hash"); hash != "" && e.err == nil {
 		if hash != e.hash {
 			w.Header().Set("Vary", "Accept")
 			w.Header().Set("Etag", strconv.Quote(e.hash))
-			w.Header().Set("Location", address(key, e.hash))
+			w.Header().Set("Location", "?"+query(e.hash))
 			w.WriteHeader(http.StatusMovedPermanently)
 			return
 		}
@@ -131,11 +133,15 @@ func negotiate(r *http.Request, protobuf string) (string, bool) {
 	return "", false
 }
 
-// address returns the address of a document, with its hash if it has one.
+// address returns the address of a document, with its hash if it has one. Clients take it relative to the URL of the server, which
+// may have a path (client-go, openapi/client.go, and https://issue.k8s.io/117463).
 func address(key, hash string) string {
 	u := url.URL{Path: "/openapi/v3/" + key}
 	if hash != "" {
-		u.RawQuery = url.Values{"hash": {hash}}.Encode()
+		u.RawQuery = query(hash)
 	}
 	return u.String()
 }
+
+// query returns the query of an address with a hash.
+func query(hash string) string { return url.Values{"hash": {hash}}.Encode() }

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Handler returns the whole server as an http.Handler, with its filter chain, to be mounted in the http.Server of a program. It works
+// until the server ends: see Shutdown. It may be mounted at several places at the same time.
+//
+// # Below a path
+//
+// The handler expects the paths of kube-apiserver, such as /apis. To serve them below a path, strip that path from the requests:
+//
+//	mux.Handle("/keelson/", http.StripPrefix("/keelson", srv.Handler()))
+//
+// A chi router does the same by Mount("/keelson", http.StripPrefix("/keelson", srv.Handler())), a router of gorilla/mux by
+// PathPrefix("/keelson/").Handler(http.StripPrefix("/keelson", srv.Handler())). Requests are authorized by the rest of the path. In a
+// kubeconfig the server is then https://host/keelson, and the Host of a rest.Config is the same. The method WriteKubeconfig of
+// Credentials writes such a kubeconfig. kubectl and client-go add the path to all their requests. The server does not need the path,
+// since no answer has a URL that depends on it: clients take the URLs that /openapi/v3 lists (serverRelativeURL), and the paths in
+// OpenAPI documents, relative to the URL of the server. kubectl proxy needs its flag --append-server-path.
+//
+// # What the http.Server has to do
+//
+// All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and WriteTimeout
+// for whole connections over HTTP/2 and for clients that are not authenticated. Run and Serve set these bounds, and with Handler the
+// program has to set them. The options Certificate, Kubeconfig, Ready and CloseDelay of Serving are not used.
+//
+//   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
+//     HTTP2.MaxReadFrameSize. Without ReadHeaderTimeout and IdleTimeout a client holds a connection for as long as it likes.
+//   - Set HTTP2.WriteByteTimeout: a client that stops reading an HTTP/2 connection holds it until this timeout.
+//   - Give it a listener that bounds the number of connections. The memory for incomplete headers is bounded only by the product of
+//     that number and MaxHeaderBytes.
+//   - Leave ReadTimeout and WriteTimeout at 0: they would end watches. The handler bounds bodies that are not sent, answers that are
+//     not read, and watches.
+//   - Leave Protocols nil, or enable HTTP/1 and HTTP/2: kubectl and client-go use HTTP/2 for many watches on one connection, and
+//     WebSockets need HTTP/1.
+//   - Set TLSConfig. That of Credentials().TLSConfig() has the serving certificate, which is valid for the host of Serving.Listen and
+//     the loopback interface, and requests client certificates. With another one set ClientAuth to tls.RequestClientCert.
+//     Otherwise clients do not send their certificates, and only tokens authenticate. The handler verifies the certificates.
+//   - A middleware around the handler must not buffer answers, as http.TimeoutHandler does. If it wraps the http.ResponseWriter, the
+//     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
+func (s *Server) Handler() http.Handler { return s.mounted }
+
+// mounted is the handler of a server for the router of a program.
+type mounted struct{ next http.Handler }
+
+// ServeHTTP implements http.Handler. A chi router in another one does not route by the path of the request, but by what the other one
+// has left of it. The routers of the server and of its extensions must route by the path that was authorized. So they do not see the
+// router of the program.
+func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if chi.RouteContext(r.Context()) != nil {
+		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil)))
+	}
+	m.next.ServeHTTP(w, r)
+}
+
+// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly at once, new
+// requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as Close does. The
+// error says that requests had not finished, or is that of Close.
+//
+// Call it before the method Shutdown of the http.Server. That one waits for all requests, and does not end watches:
+//
+//	err := errors.Join(srv.Shutdown(ctx), httpServer.Shutdown(ctx))
+//
+// A server that Run or Serve serves needs no call of Shutdown. Shutdown may be called more than once, and after Close.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
+	s.requests.Close()
+	err := s.requests.Wait(ctx)
+	if err != nil {
+		err = fmt.Errorf("server: some requests have not finished: %w", err)
+	}
+	return errors.Join(err, s.Close())
+}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -220,6 +222,61 @@ func TestStalledReadersHoldPortions(t *testing.T) {
 			t.Errorf("LIST%s: %d bytes are held when all are gone", query, held)
 		}
 	}
+}
+
+// Clients that do not read a list with large items hold one of the items each, which is counted, also if the list comes from a cache.
+// The test is not parallel, because it measures the heap.
+func TestStalledReadersHoldLargeItems(t *testing.T) {
+	const readers, n, size = 16, 4, 1 << 20
+	const maps = "/api/v1/namespaces/default/configmaps"
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 256 << 20, User: -1, Address: -1})
+	h, _ := cachedMaps(t, 1<<20, func(o *handlers.Options) { o.Budget = budget }) // the cache has no room for the encodings
+	random := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, size*3/4)
+	for i := range n {
+		for j := range data {
+			data[j] = byte(random.Uint32())
+		}
+		body := fmt.Sprintf(`{"metadata":{"name":"w%05d"},"data":{"text":%q}}`, i, base64.StdEncoding.EncodeToString(data))
+		if w := h.ask("POST", maps, body); w.Code != http.StatusCreated {
+			t.Fatalf("POST: %d %s", w.Code, w.Body)
+		}
+	}
+	for _, header := range [][2]string{
+		{"Accept", "application/json"}, {"Accept", "application/yaml"}, {"Accept-Encoding", "gzip"},
+		{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}, {"Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"},
+	} {
+		ask := func(w http.ResponseWriter) {
+			defer func() { _ = recover() }() // the connection is aborted
+			r := httptest.NewRequest("GET", maps+"?includeObject=Object", http.NoBody)
+			r.Header.Set(header[0], header[1])
+			h.ServeHTTP(w, r)
+		}
+		ask(httptest.NewRecorder()) // fills the cache of encodings
+		before := heap()
+		gone := make(chan struct{})
+		var began, all sync.WaitGroup
+		for range readers {
+			began.Add(1)
+			all.Go(func() {
+				ask(&unread{head: http.Header{}, began: sync.OnceFunc(began.Done), gone: gone})
+			})
+		}
+		began.Wait()
+		grown, held := heap()-before, budget.Held()
+		if free := int64(readers * (384 + 64) << 10); grown > held+free {
+			t.Errorf("%s: %d readers hold %d KiB of the heap and have %d KiB of the budget", header, readers, grown>>10, held>>10)
+		}
+		close(gone)
+		all.Wait()
+		if held := budget.Held(); held != 0 {
+			t.Errorf("%s: %d bytes are held when all are gone", header, held)
+		}
+	}
+	share, err := budget.Take(flowcontrol.Holder{}, 255<<20+1)
+	must(t, err)
+	wantStatus(t, h.ask("GET", maps, ""), 429, metav1.StatusReasonTooManyRequests, "too many bytes in all: the limit is 268435456")
+	share.Release()
 }
 
 func heap() int64 {

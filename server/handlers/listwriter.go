@@ -138,7 +138,7 @@ type listWriter struct {
 	zipKey  any  // the key of the joined items in compressed form; nil if they are not cached
 	sure    bool // no item can fail
 	zip     bool
-	part    func(p gzipparts.Part) // receives the blocks whose compressed form is cached, if zip
+	part    func(p gzipparts.Part) bool // receives the blocks whose compressed form is cached, if zip; false ends the walk
 }
 
 func (c *call) newListWriter(f wire.Form, src source) *listWriter {
@@ -154,13 +154,19 @@ const (
 	preparedMost = 1 << 20   // how many bytes that are made before the first write are kept, instead of being made again
 	preparedDear = 16 << 20  // the same for items that are expensive to make
 	preparedFree = 128 << 10 // up to this size, the bytes that are kept are not counted in the budget
+	// listFree is the size up to which the bytes of a list that are made and not sent yet are not counted in the budget. Only large
+	// items and blocks go beyond it. The number of such lists is bounded by the requests in flight.
+	listFree = listPart + preparedFree
+	// blockMost is the size of the items of a block above which their encoding is not cached: a request would hold all of it.
+	blockMost = 16 << 20
 )
 
 // respond answers with the list. buf is the buffer for what is written.
 func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
 	l.comma = l.Between()
-	size, whole, err := l.prepare(buf, zip, func(n int) error { return c.hold(min(int64(n), c.most) - c.held()) })
+	hold := func(n int) error { return c.hold(min(l.weight(n), c.most) - c.held()) }
+	size, whole, err := l.prepare(buf, zip, hold)
 	if err != nil {
 		return err
 	}
@@ -190,7 +196,7 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 		out.write(*buf)
 		out.write(frame.Tail)
 	default:
-		l.write(out, frame, size, buf)
+		l.write(out, frame, size, buf, hold)
 	}
 	out.end()
 	return nil
@@ -199,9 +205,18 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 // isDear reports whether items are expensive to make, because another program converts them.
 func (l *listWriter) isDear() bool { return l.many != nil && l.bytes == nil }
 
+// weight returns how many bytes are held for n bytes of items that are made. If the bytes are not those of the records, an item is
+// in a second buffer, too.
+func (l *listWriter) weight(n int) int64 {
+	if l.Verbatim() {
+		return int64(n)
+	}
+	return 2 * int64(n)
+}
+
 // prepare makes the items to find errors, and returns their size with all separators. If whole is true, all items are in buf;
 // that is so if they are small. If the items cannot fail and the size is not needed, prepare stops when it is known that they are
-// not small. hold is called to count large contents of buf in the budget.
+// not small. hold is called to count large contents of buf, and large blocks, in the budget.
 func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) (size int64, whole bool, err error) {
 	most := preparedMost
 	switch {
@@ -211,8 +226,14 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 		most = gzipThreshold
 	}
 	whole = true
-	l.part = func(p gzipparts.Part) { size += p.Size }
 	var full error
+	l.part = func(p gzipparts.Part) bool {
+		size += p.Size
+		if n := len(p.Deflate); n > listFree {
+			full = hold(n)
+		}
+		return full == nil
+	}
 	err = l.walk(buf, func() bool {
 		if whole = whole && len(*buf) <= most; whole {
 			if len(*buf) > preparedFree {
@@ -220,10 +241,13 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 			}
 			return full == nil
 		}
+		if len(*buf) > listFree {
+			full = hold(len(*buf))
+		}
 		size += int64(len(*buf))
 		*buf = (*buf)[:0]
 		l.zip = zip
-		return !l.sure
+		return !l.sure && full == nil
 	})
 	if full != nil {
 		err = full
@@ -231,20 +255,29 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 	return size + int64(len(*buf)), whole, err
 }
 
-// write writes the list. If the frame is Sized, the items must have size bytes. A failure aborts the connection.
-func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte) {
+// write writes the list. If the frame is Sized, the items must have size bytes. hold is called to count large contents of buf, and
+// large blocks, that prepare has not seen. A failure aborts the connection.
+func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte, hold func(bytes int) error) {
 	*buf = append((*buf)[:0], frame.Head...)
 	size += int64(len(frame.Head))
+	count := func(n int) {
+		if n > listFree && hold(n) != nil {
+			out.abort()
+		}
+	}
 	drain := func() {
+		count(len(*buf))
 		out.write(*buf)
 		size -= int64(len(*buf))
 		*buf = (*buf)[:0]
 	}
 	l.zip = out.zip
-	l.part = func(p gzipparts.Part) {
+	l.part = func(p gzipparts.Part) bool {
 		drain()
+		count(len(p.Deflate))
 		out.writePart(p)
 		size -= p.Size
+		return true
 	}
 	err := l.walk(buf, func() bool {
 		if len(*buf) > listPart {
@@ -297,14 +330,15 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 	}
 	for b := range l.blocksInRuns() {
 		switch {
-		case b.forms != nil && l.zip:
+		case b.forms != nil && l.zip && !l.tooLarge(b, l.zipKey):
 			p, err := l.compressed(b)
 			if err != nil {
 				return err
 			}
-			comma()
-			l.part(p)
-		case b.forms != nil && l.textKey != nil:
+			if comma(); !l.part(p) {
+				return nil
+			}
+		case b.forms != nil && !l.zip && l.textKey != nil && !l.tooLarge(b, l.textKey):
 			text, err := b.forms.Get(l.textKey, func() ([]byte, error) { return l.join(nil, b) })
 			if err != nil {
 				return err
@@ -322,6 +356,19 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 		}
 	}
 	return nil
+}
+
+// tooLarge reports whether the items of a block are too large for their encoding to be cached. Items that another program converts
+// are never too large.
+func (l *listWriter) tooLarge(b block, key any) bool {
+	if l.many != nil || b.forms.Has(key) {
+		return false
+	}
+	size := 0
+	for it := range b.items {
+		size += it.Record.Body.Size()
+	}
+	return size > blockMost
 }
 
 // join appends the items of a block, with separators between them.

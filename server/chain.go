@@ -40,6 +40,7 @@ const (
 	FilterAuthenticate = "authenticate"
 	FilterImpersonate  = "impersonate"
 	FilterInFlight     = "in-flight"
+	FilterHeaderBytes  = "header-bytes"
 	FilterAuthorize    = "authorize"
 	FilterLongRunning  = "long-running"
 	FilterMetrics      = "metrics"
@@ -89,6 +90,7 @@ func (s *Server) chain() []NamedFilter {
 		})}, // before anything that depends on the user
 		{FilterImpersonate, filters.RefuseImpersonation()},                   // before anything that depends on the user
 		{FilterInFlight, filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after authentication (masters pass), before the work of authorization
+		{FilterHeaderBytes, filters.HeaderBytes(s.bytes, m.TurnedAway)},      // after authentication: the user pays for large headers
 		{FilterAuthorize, filters.Authorize(m.Authorizer(pinned{s.policy}))}, // past this point the request is authorized
 		{FilterLongRunning, filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: forbidden watches take no place
 		{FilterMetrics, filters.Metrics(m)},                                  // last: answers of handlers are counted, and not refusals of filters

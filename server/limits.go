@@ -110,8 +110,8 @@ type Limits struct {
 	// authenticated, also if the request impersonates another user.
 	Watches flowcontrol.Bounds
 	// WriteTimeout is the time for which the client of a watch may read nothing of what is sent to it. After it the watch ends; 0
-	// is 30 s. It is the same for a whole connection over HTTP/2 that reads nothing at all, and for the end of an answer to a
-	// client that is not authenticated. All other answers have to be read within RequestTimeout.
+	// is 30 s. It is the same for a whole connection over HTTP/2 that reads nothing at all, and for what is left of an answer when
+	// its handler has ended. All other answers have to be read within RequestTimeout.
 	WriteTimeout time.Duration
 	// IdleTimeout is the time for which a connection may have no request. After it the connection is closed; 0 is 90 s.
 	IdleTimeout time.Duration

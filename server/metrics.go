@@ -29,7 +29,7 @@ func (s *Server) openMetrics() {
 func (s *Server) openBudgets() {
 	conns := flowcontrol.NewBudget("connections", s.opts.Limits.Connections)
 	s.connections = transport.NewConnections(conns, transport.ConnectionsOptions{
-		Proxies: s.opts.Serving.Proxies, UnhandledBytes: unhandledBytes(), UnauthenticatedTime: s.opts.Limits.WriteTimeout,
+		Proxies: s.opts.Serving.Proxies, UnhandledBytes: unhandledBytes(), RestTime: s.opts.Limits.WriteTimeout,
 	})
 	s.watches = flowcontrol.NewBudget("watches", s.opts.Limits.Watches)
 	s.metrics.Budget("connections", conns)

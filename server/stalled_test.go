@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // stallingConn is a client's connection that can stop reading forever.
@@ -88,4 +92,61 @@ func stall(t *testing.T, http2 bool, limit, after time.Duration, gone bool) {
 	if held := errors.Is(err, context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), "timeout"); held == gone {
 		t.Errorf("after %v the server holds on to the connection of a client that does not read: %t; %d bytes, %v", after, held, len(rest), err)
 	}
+}
+
+// A small answer that an authenticated client does not read is ended, too, over HTTP/2 with windows that are never opened. net/http
+// writes it after its handler has ended.
+func TestSmallAnswersThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := servertest.New(t, widgets())
+		defer func() { _ = srv.Close() }()
+		raw, err := srv.DialContext(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := srv.Transport().TLSClientConfig
+		config.NextProtos = []string{"h2"}
+		conn := tls.Client(raw, config)
+		defer func() { _ = conn.Close() }()
+		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		framer := http2.NewFramer(conn, conn)
+		if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+			t.Fatal(err)
+		}
+		const streams = 50
+		go func() {
+			var header bytes.Buffer
+			encoder := hpack.NewEncoder(&header)
+			for i := range uint32(streams) {
+				header.Reset()
+				for _, f := range [][2]string{
+					{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/nonexistent"}, {"authorization", "Bearer " + srv.Token},
+				} {
+					_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+				}
+				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: header.Bytes(), EndHeaders: true, EndStream: true})
+			}
+		}()
+		began := time.Now()
+		for answered, reset := 0, 0; reset < streams; {
+			f, err := framer.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch f.(type) {
+			case *http2.HeadersFrame:
+				answered++
+			case *http2.RSTStreamFrame:
+				if reset++; reset == 1 && answered != streams {
+					t.Errorf("%d streams were answered", answered)
+				}
+			}
+		}
+		if took := time.Since(began); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("the streams ended after %s", took)
+		}
+	})
 }

@@ -49,9 +49,9 @@ type ConnectionsOptions struct {
 	// UnhandledBytes bounds the bytes that were read of all connections and cannot be handled yet, without the first 4 KiB of
 	// each connection; 0 is no bound.
 	UnhandledBytes int64
-	// UnauthenticatedTime bounds the time that an unauthenticated connection may take for receiving an answer, from the end of
-	// its handler; 0 is no bound.
-	UnauthenticatedTime time.Duration
+	// RestTime bounds the time that a client may take for receiving the rest of an answer, from the end of its handler; 0 is no
+	// bound.
+	RestTime time.Duration
 }
 
 // NewConnections returns a Connections that counts in budget, which may be nil.

@@ -379,25 +379,27 @@ func TestHeadersThatDoNotEndBesideRequests(t *testing.T) {
 	}
 }
 
-// An unauthenticated connection whose client does not read is closed; an authenticated one is not.
-func TestUnauthenticatedWhoDoNotRead(t *testing.T) {
-	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnauthenticatedTime: 50 * time.Millisecond})
-	c := s.dial(2)
-	if err := c.tls.Handshake(); err != nil {
-		t.Fatal(err)
+// A connection whose client does not read the rest of an answer is closed.
+func TestAnswersThatAreNotRead(t *testing.T) {
+	for _, path := range []string{"/", "/known"} {
+		s := newBounded(t, inAll(-1), transport.ConnectionsOptions{RestTime: 50 * time.Millisecond})
+		c := s.dial(2)
+		if err := c.tls.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		requests := []byte(strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
+		var err error
+		for err == nil { // until the answers fill all buffers
+			_, err = c.tls.Write(requests)
+		}
+		for s.budget.Held() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		// Answers that the client reads in time leave no deadline for later ones.
+		c = s.connect(2, path)
+		time.Sleep(100 * time.Millisecond)
+		s.stays("a client that reads", c, path)
 	}
-	requests := []byte(strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
-	var err error
-	for err == nil { // until the answers fill all buffers
-		_, err = c.tls.Write(requests)
-	}
-	for s.budget.Held() > 0 {
-		time.Sleep(time.Millisecond)
-	}
-	// Answers that the client reads in time leave no deadline for later ones.
-	c = s.connect(2, "/")
-	time.Sleep(100 * time.Millisecond)
-	s.stays("a stranger who reads", c, "/")
 }
 
 // A handshake that does not end is ended by the server, and so is a connection without a request after the handshake.
@@ -414,9 +416,17 @@ func TestHandshakesThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 the stream of an unauthenticated client that never opens its window is ended.
+// Over HTTP/2 the streams of a client that never opens its windows are ended.
 func TestWindowsThatAreNeverOpened(t *testing.T) {
-	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnauthenticatedTime: 50 * time.Millisecond})
+	for _, path := range []string{"/", "/known"} {
+		for _, window := range []uint32{0, 3} {
+			neverOpened(t, path, window)
+		}
+	}
+}
+
+func neverOpened(t *testing.T, path string, window uint32) {
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{RestTime: 50 * time.Millisecond})
 	c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
@@ -426,10 +436,10 @@ func TestWindowsThatAreNeverOpened(t *testing.T) {
 	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
-	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}); err != nil {
 		t.Fatal(err)
 	}
-	const head = "\x82\x87\x84\x41\x01x" // GET https://x/
+	head := "\x82\x87\x04" + string(rune(len(path))) + path + "\x41\x01x" // GET https://x + path
 	for i := range uint32(3) {
 		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: []byte(head), EndHeaders: true, EndStream: true}); err != nil {
 			t.Fatal(err)

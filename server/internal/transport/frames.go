@@ -2,9 +2,11 @@ package transport
 
 import (
 	"crypto/tls"
+	"encoding/binary"
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +29,8 @@ type frameConn struct {
 	once     sync.Once
 	closed   chan struct{} // closed by Close
 
+	windows windows // what the client allows to be sent
+
 	// The following fields are used only by Read.
 	below *Conn // may be nil
 	reads headerPosition
@@ -44,8 +48,8 @@ const (
 // Read implements net.Conn.
 func (c *frameConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	had := c.reads
-	if c.reads.pass(p[:n]); had.preface == 0 || had.size != c.reads.size {
+	preface, size := c.reads.preface, c.reads.size
+	if c.reads.pass(p[:n], &c.windows); preface == 0 || size != c.reads.size {
 		c.below.holdsHeader(c.reads.size)
 	}
 	return n, err
@@ -53,7 +57,7 @@ func (c *frameConn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn. It returns len(p) for bytes that are held back, too.
 func (c *frameConn) Write(p []byte) (int, error) {
-	c.at.pass(p)
+	c.windows.sent(c.at.pass(p))
 	held := 0
 	if c.held != nil {
 		held = len(*c.held)
@@ -131,16 +135,25 @@ func (f *framePosition) inside() bool { return f.had > 0 }
 
 // openData reports whether the last frame was a DATA frame that does not end its stream.
 func (f *framePosition) openData() bool {
-	const data, endStream = 0, 1
-	return f.head[3] == data && f.head[4]&endStream == 0
+	const endStream = 1
+	return f.head[3] == frameData && f.head[4]&endStream == 0
 }
 
-// pass moves the position by p.
-func (f *framePosition) pass(p []byte) {
+// pass moves the position by p. It returns the sum of the lengths of the DATA frames whose heads end in p.
+func (f *framePosition) pass(p []byte) (data int) {
 	for len(p) > 0 {
-		n, _ := f.step(p)
-		p = p[n:]
+		inHead := f.had < len(f.head)
+		n, whole := f.step(p)
+		if p = p[n:]; inHead && (whole || f.had == len(f.head)) && f.head[3] == frameData {
+			data += f.length()
+		}
 	}
+	return data
+}
+
+// length returns the length of the payload of the current frame, or of the last one. The head must have been passed.
+func (f *framePosition) length() int {
+	return int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
 }
 
 // step moves the position by the first n bytes of p, which is not empty: to the end of the head of a frame, or to the end of the
@@ -149,7 +162,7 @@ func (f *framePosition) step(p []byte) (n int, whole bool) {
 	if f.had < len(f.head) {
 		n = copy(f.head[f.had:], p)
 		if f.had += n; f.had == len(f.head) {
-			f.rest = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
+			f.rest = f.length()
 		}
 	} else {
 		n = min(f.rest, len(p))
@@ -170,8 +183,8 @@ type headerPosition struct {
 	size    int // bytes of the header that is incomplete, in a HEADERS frame and the CONTINUATION frames after it
 }
 
-// pass moves the position by p.
-func (h *headerPosition) pass(p []byte) {
+// pass moves the position by p, and changes w by the frames in it.
+func (h *headerPosition) pass(p []byte, w *windows) {
 	const headers, continuation, endHeaders = 1, 9, 4
 	n := min(len(http2Preface)-h.preface, len(p))
 	h.preface += n
@@ -182,11 +195,81 @@ func (h *headerPosition) pass(p []byte) {
 		if inHead && h.at.had < len(h.at.head) && !whole {
 			continue // the type of the frame is not known yet
 		}
-		if kind := h.at.head[3]; kind != headers && kind != continuation {
+		switch h.at.head[3] {
+		case headers, continuation:
+		case frameSettings, frameWindowUpdate:
+			if inHead {
+				w.had = 0
+			} else {
+				w.receive(&h.at.head, p[:n])
+			}
+			continue
+		default:
 			continue
 		}
 		if h.size += n; whole && h.at.head[4]&endHeaders != 0 {
 			h.size = 0
+		}
+	}
+}
+
+// The types of frames, https://www.rfc-editor.org/rfc/rfc9113#section-6.
+const (
+	frameData         = 0
+	frameSettings     = 4
+	frameWindowUpdate = 8
+)
+
+// windows has the flow-control windows of a client: how many bytes of DATA frames may be sent to it
+// (https://www.rfc-editor.org/rfc/rfc9113#section-5.2). The zero value is that of a client that has sent nothing yet.
+type windows struct {
+	stream atomic.Int64 // the initial window of a stream, minus the default
+	conn   atomic.Int64 // the window of the connection, minus the default
+
+	// Used only by Read.
+	entry [6]byte // a setting, or an increment
+	had   int     // bytes of entry that were received
+}
+
+// defaultWindow is the initial window of a stream and of a connection.
+const defaultWindow = 1<<16 - 1
+
+// wide reports whether the windows are so large that the rest of an answer which net/http keeps in a buffer is certainly sent.
+// It is the case for Go clients and curl, which open windows of a gigabyte and of ten megabytes.
+func (w *windows) wide() bool {
+	const stream, conn = 32 << 10, 1 << 20
+	return w.stream.Load() >= stream-defaultWindow && w.conn.Load() >= conn-defaultWindow
+}
+
+// sent is called with the length of DATA frames that are sent.
+func (w *windows) sent(data int) {
+	if data > 0 {
+		w.conn.Add(-int64(data))
+	}
+}
+
+// receive is called with a part of the payload of a SETTINGS or WINDOW_UPDATE frame that has this head.
+func (w *windows) receive(head *[9]byte, p []byte) {
+	const initialWindowSize = 4
+	size := len(w.entry)
+	if head[3] == frameWindowUpdate {
+		if head[5]&0x7f|head[6]|head[7]|head[8] != 0 {
+			return // the window of one stream
+		}
+		size = 4
+	}
+	for len(p) > 0 {
+		n := copy(w.entry[w.had:size], p)
+		p = p[n:]
+		if w.had += n; w.had < size {
+			return
+		}
+		w.had = 0
+		switch {
+		case size == 4:
+			w.conn.Add(int64(binary.BigEndian.Uint32(w.entry[:4]) & (1<<31 - 1)))
+		case binary.BigEndian.Uint16(w.entry[:2]) == initialWindowSize:
+			w.stream.Store(int64(binary.BigEndian.Uint32(w.entry[2:])) - defaultWindow)
 		}
 	}
 }

@@ -259,7 +259,7 @@ func TestUnfinishedHeaders(t *testing.T) {
 		// The first bytes of the head of a frame count with the rest of it.
 		for at := 0; at < len(stream); {
 			n := min(1+r.IntN(20), len(stream)-at)
-			h.pass(stream[at : at+n])
+			h.pass(stream[at:at+n], new(windows))
 			at += n
 			if got := h.size; got > want[at-1] || got < want[at-1]-8*8 {
 				t.Fatalf("after %d bytes: %d, want %d", at, got, want[at-1])
@@ -267,6 +267,59 @@ func TestUnfinishedHeaders(t *testing.T) {
 			if (h.size == 0) != (want[at-1] == 0) {
 				t.Fatalf("after %d bytes: %d, want %d", at, h.size, want[at-1])
 			}
+		}
+	}
+}
+
+// The windows of a client are those that its frames and the frames to it leave, however the frames are divided into reads and writes.
+func TestWindowsOfAClient(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		stream, initial, conn := []byte(http2Preface), int64(defaultWindow), int64(defaultWindow)
+		var sent []byte
+		for range r.IntN(20) {
+			switch r.IntN(4) {
+			case 0:
+				var settings []byte
+				for range r.IntN(4) {
+					id, value := uint16(1+r.IntN(6)), r.Uint32()>>1
+					if settings = binary.BigEndian.AppendUint16(settings, id); id == 4 {
+						initial = int64(value)
+					}
+					settings = binary.BigEndian.AppendUint32(settings, value)
+				}
+				stream = append(stream, frame(frameSettings, 0, settings)...)
+			case 1:
+				of, by := byte(r.IntN(2)), r.Uint32()>>8
+				update := frame(frameWindowUpdate, 0, binary.BigEndian.AppendUint32(nil, by))
+				if update[8] = of; of == 0 {
+					conn += int64(by)
+				}
+				stream = append(stream, update...)
+			case 2:
+				stream = append(stream, frame(frameData, 0, make([]byte, r.IntN(30)))...) // of a body
+			case 3:
+				data := make([]byte, r.IntN(30))
+				conn -= int64(len(data))
+				sent = append(sent, frame(frameData, 0, data)...)
+				sent = append(sent, frame(1, 4, make([]byte, r.IntN(5)))...)
+			}
+		}
+		var w windows
+		var h headerPosition
+		for at := 0; at < len(stream); {
+			n := min(1+r.IntN(12), len(stream)-at)
+			h.pass(stream[at:at+n], &w)
+			at += n
+		}
+		var f framePosition
+		for at := 0; at < len(sent); {
+			n := min(1+r.IntN(12), len(sent)-at)
+			w.sent(f.pass(sent[at : at+n]))
+			at += n
+		}
+		if gotInitial, gotConn := w.stream.Load()+defaultWindow, w.conn.Load()+defaultWindow; gotInitial != initial || gotConn != conn {
+			t.Fatalf("windows of %d and %d bytes, want %d and %d", gotInitial, gotConn, initial, conn)
 		}
 	}
 }

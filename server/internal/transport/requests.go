@@ -16,8 +16,9 @@ type requests struct {
 // ServeHTTP implements http.Handler. It also does the work of withTLS, so that a watch does not have the frame of another handler
 // on its stack.
 func (h *requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var frames *frameConn
 	if h.h2 {
-		completeTLS(r)
+		frames = completeTLS(r)
 	}
 	c := ConnOf(r.Context())
 	if c == nil || c.in == nil {
@@ -32,22 +33,31 @@ func (h *requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.limited = false
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the next write returns an error, too
 	}
-	h.next.ServeHTTP(w, r)
-	if limit := c.in.o.UnauthenticatedTime; limit > 0 && !c.known.Load() {
+	if frames == nil {
+		h.next.ServeHTTP(w, r)
+	} else {
+		// net/http keeps a request over HTTP/2 until the client has received the answer, of which it needs only the method. The
+		// header may have a megabyte. So the handler has a copy.
+		own := *r
+		r.Header, r.URL, r.RequestURI, r.Host = nil, nil, "", ""
+		h.next.ServeHTTP(w, &own)
+	}
+	if limit := c.in.o.RestTime; limit > 0 && (frames == nil || !c.known.Load() || !frames.windows.wide()) {
 		// Bytes that the handler has left in a buffer are written after it returns. Without a deadline this could wait forever
-		// for a client that does not read.
+		// for a client that does not read. Over HTTP/2 a deadline costs about a microsecond, and a client with wide windows that
+		// does not read loses its connection.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
-		if r.ProtoMajor == 1 {
+		if frames == nil {
 			c.limited = true
 		}
 	}
 }
 
-// completeTLS sets the TLS state of a request over HTTP/2 to that of its connection.
-func completeTLS(r *http.Request) {
-	if r.TLS == nil {
-		if c, ok := r.Context().Value(frameKey{}).(*frameConn); ok {
-			r.TLS = c.state
-		}
+// completeTLS sets the TLS state of a request over HTTP/2 to that of its connection, which it returns.
+func completeTLS(r *http.Request) *frameConn {
+	c, ok := r.Context().Value(frameKey{}).(*frameConn)
+	if ok && r.TLS == nil {
+		r.TLS = c.state
 	}
+	return c
 }

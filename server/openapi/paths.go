@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
@@ -235,8 +235,8 @@ func (p resourcePaths) subresource(sub Subresource) part {
 	if out.kind.Empty() {
 		out.kind = p.r.Kind
 	}
-	if sub.Type == nil && out.kind == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {
-		sub.Type = reflect.TypeFor[autoscalingv1.Scale]()
+	if sub.Type == nil && out.kind == runtime.ScaleKind() {
+		sub.Type = reflect.TypeFor[runtime.Scale]()
 	}
 	if out.kind != p.r.Kind {
 		out.definition = p.builder.AddKind(schema.Kind{GVK: out.kind, Type: sub.Type, Docs: p.r.Docs, WithoutList: true})

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/authn"
-	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // AllowPaths returns an authorizer that allows every user, including the anonymous user, to read (get, head) paths that are not
@@ -14,7 +13,7 @@ import (
 // match /healthz itself. Paths with a segment "." or "..", or with an empty segment before the end, match no "/*", because the
 // server may clean such a path to another one. A star in another position has no special meaning.
 func AllowPaths(paths ...string) Authorizer {
-	rules := Rules{Paths: []authorizationv1.NonResourceRule{{Verbs: []string{"get", "head"}, NonResourceURLs: slices.Clone(paths)}}}
+	rules := Rules{Paths: []PathRule{{Verbs: []string{"get", "head"}, NonResourceURLs: slices.Clone(paths)}}}
 	exact, below := map[string]struct{}{}, []string(nil)
 	for _, p := range paths {
 		if strings.HasSuffix(p, "/*") {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/keelson-dev/keelson/authn"
-	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // RuleResolver is an optional interface of an [Authorizer]. It lists what a user may do, as in a SelfSubjectRulesReview. [Union]
@@ -19,10 +18,26 @@ type RuleResolver interface {
 
 // Rules are what a user may do. The zero Rules allows nothing.
 type Rules struct {
-	Resources []authorizationv1.ResourceRule    // rules for resources
-	Paths     []authorizationv1.NonResourceRule // rules for paths
+	Resources []ResourceRule // rules for resources
+	Paths     []PathRule     // rules for paths
 	// Incomplete means that the user may be allowed more than is listed.
 	Incomplete bool
+}
+
+// ResourceRule allows verbs on resources. "*" in a list means all. It converts to a ResourceRule of k8s.io/api/authorization/v1, which
+// is not used because a program that imports its package links all types of the access reviews.
+type ResourceRule struct {
+	Verbs         []string // such as "get" and "list"
+	APIGroups     []string // groups of the resources; "" is the core group
+	Resources     []string // plural names, or "pods/status" for a subresource
+	ResourceNames []string // names of the objects; empty means all
+}
+
+// PathRule allows verbs on paths that are not resources. "*" as a verb or as the last step of a path means all. It converts to a
+// NonResourceRule of k8s.io/api/authorization/v1.
+type PathRule struct {
+	Verbs           []string // HTTP methods in lower case
+	NonResourceURLs []string // paths
 }
 
 var errNoRules = errors.New("an authorizer does not support user rule resolution")
@@ -53,7 +68,7 @@ func (u *union) RulesFor(ctx context.Context, user *authn.User, namespace string
 // everything returns the rules of a user who may do everything.
 func everything() Rules {
 	return Rules{
-		Resources: []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},
-		Paths:     []authorizationv1.NonResourceRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+		Resources: []ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},
+		Paths:     []PathRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
 	}
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/keelson-dev/keelson/server/request"
 )
 
@@ -18,9 +16,30 @@ import (
 type fixed struct {
 	s *Server
 
-	mu      sync.Mutex              // guards extra, and is held while mux is replaced
+	mu      sync.Mutex              // guards extra, and is held while current is replaced
 	extra   map[string]http.Handler // nil: the path is claimed, and not served yet
-	current atomic.Pointer[chi.Mux]
+	current atomic.Pointer[fixedPaths]
+}
+
+// fixedPaths are the handlers by path. It is immutable.
+type fixedPaths struct {
+	exact map[string]http.Handler // by path
+	below map[string]http.Handler // by the beginning of a path, which ends with a slash; the longest one decides
+	most  int                     // the length of the longest key of below
+}
+
+// find returns the handler of a path, or nil.
+func (p *fixedPaths) find(path string) http.Handler {
+	if h := p.exact[path]; h != nil {
+		return h
+	}
+	path = path[:min(len(path), p.most)] // a request may have a path of a megabyte, all slashes
+	for end := strings.LastIndexByte(path, '/'); end >= 0; end = strings.LastIndexByte(path[:end], '/') {
+		if h := p.below[path[:end+1]]; h != nil {
+			return h
+		}
+	}
+	return nil
 }
 
 func newFixed(s *Server) *fixed {
@@ -31,12 +50,11 @@ func newFixed(s *Server) *fixed {
 
 // ServeHTTP implements http.Handler. Requests are routed by the decoded path, by which they were authorized.
 func (f *fixed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.RawPath != "" {
-		route := chi.NewRouteContext()
-		route.RoutePath = r.URL.Path
-		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, route))
+	if h := f.current.Load().find(r.URL.Path); h != nil {
+		h.ServeHTTP(w, r)
+		return
 	}
-	f.current.Load().ServeHTTP(w, r)
+	f.notFound(w, r)
 }
 
 // handle adds a path.
@@ -70,45 +88,48 @@ func (f *fixed) set(path string, h http.Handler) {
 	f.current.Store(f.build())
 }
 
-// build makes a new router: chi routers must not change while they serve.
-func (f *fixed) build() *chi.Mux {
-	s, mux := f.s, chi.NewMux()
-	mux.NotFound(f.notFound)
-	mux.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "405: Method Not Allowed", http.StatusMethodNotAllowed)
-	})
-	get := func(path string, h http.HandlerFunc) {
-		mux.Get(path, h)
-		mux.Head(path, h)
-	}
-	get("/", func(w http.ResponseWriter, r *http.Request) { f.index(w, http.StatusOK) })
-	for _, path := range []string{"/version", "/version/"} {
-		get(path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.version) })
-	}
+// build returns the handlers of the paths as they are now. The caller holds mu, unless f is not used yet.
+func (f *fixed) build() *fixedPaths {
+	s, p := f.s, &fixedPaths{exact: map[string]http.Handler{}, below: map[string]http.Handler{}}
+	p.exact["/"] = readOnly(func(w http.ResponseWriter, _ *http.Request) { f.index(w, http.StatusOK) })
+	version := readOnly(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.version) })
+	p.exact["/version"], p.exact["/version/"] = version, version
 	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
-		get("/"+endpoint, s.health.all(endpoint))
-		get("/"+endpoint+"/*", func(w http.ResponseWriter, r *http.Request) {
+		p.exact["/"+endpoint] = readOnly(s.health.all(endpoint))
+		p.below["/"+endpoint+"/"] = readOnly(func(w http.ResponseWriter, r *http.Request) {
 			if !s.health.one(endpoint, strings.TrimPrefix(r.URL.Path, "/"+endpoint+"/"), w, r) {
 				f.notFound(w, r)
 			}
 		})
 	}
-	for _, path := range []string{"/openapi/*", "/openapi"} {
-		mux.Handle(path, s.openapi)
-	}
-	for _, path := range []string{"/api", "/api/*", "/apis", "/apis/*"} {
-		mux.HandleFunc(path, f.discovery)
+	p.exact["/openapi"], p.below["/openapi/"] = s.openapi, s.openapi
+	for _, root := range []string{"/api", "/apis"} {
+		p.exact[root], p.below[root+"/"] = http.HandlerFunc(f.discovery), http.HandlerFunc(f.discovery)
 	}
 	for path, h := range f.extra {
 		if h == nil { // claimed
 			continue
 		}
-		mux.Handle(path, h)
+		p.exact[path] = h
 		if strings.HasSuffix(path, "/") {
-			mux.Handle(path+"*", h)
+			p.below[path] = h
 		}
 	}
-	return mux
+	for path := range p.below {
+		p.most = max(p.most, len(path))
+	}
+	return p
+}
+
+// readOnly answers requests other than GET and HEAD with 405.
+func readOnly(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			http.Error(w, "405: Method Not Allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		h(w, r)
+	})
 }
 
 // discovery serves the roots of the API and of its groups. A request of a resource reaches it only if the resource does not

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	apischema "github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server/internal/apiset"
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,9 +52,9 @@ type Version struct {
 	Name string // such as "v1" or "v1beta1"
 	// Resources are the kinds of this version.
 	Resources []Resource
-	// Docs has Go source files with the version's types, such as an embed.FS. The doc comments of the types become the
-	// descriptions in OpenAPI and kubectl explain. With nil only types with a method SwaggerDoc have descriptions.
-	Docs fs.FS
+	// Docs has the doc comments of the version's types, which become the descriptions in OpenAPI and kubectl explain: the result of
+	// schema.SourceOf for an embed.FS with the Go files. With nil only types with a method SwaggerDoc have descriptions.
+	Docs apischema.Source
 }
 
 // Resource is a kind as one version serves it. Make it with Kind or ImportedKind; the zero Resource is refused.

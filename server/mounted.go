@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/go-chi/chi/v5"
 )
 
 // Handler returns the whole server as an http.Handler, with its filter chain, to be mounted in the http.Server of a program. It works
@@ -45,20 +43,7 @@ import (
 //     Otherwise clients do not send their certificates, and only tokens authenticate. The handler verifies the certificates.
 //   - A middleware around the handler must not buffer answers, as http.TimeoutHandler does. If it wraps the http.ResponseWriter, the
 //     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
-func (s *Server) Handler() http.Handler { return s.mounted }
-
-// mounted is the handler of a server for the router of a program.
-type mounted struct{ next http.Handler }
-
-// ServeHTTP implements http.Handler. A chi router in another one does not route by the path of the request, but by what the other one
-// has left of it. The routers of the server and of its extensions must route by the path that was authorized. So they do not see the
-// router of the program.
-func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if chi.RouteContext(r.Context()) != nil {
-		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil)))
-	}
-	m.next.ServeHTTP(w, r)
-}
+func (s *Server) Handler() http.Handler { return s.handler }
 
 // Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly at once, new
 // requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as Close does. The

@@ -48,7 +48,6 @@ type Server struct {
 	fixed     *fixed
 	filters   []NamedFilter
 	handler   http.Handler
-	mounted   http.Handler       // handler for the routers of programs
 	requests  *filters.WaitGroup // requests that have not ended, without watches
 	inFlight  *flowcontrol.InFlight
 	watches   *flowcontrol.Budget // watches and other requests that last
@@ -139,7 +138,6 @@ func (s *Server) open() error {
 	if s.handler, err = s.buildHandler(); err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	s.mounted = &mounted{s.handler}
 	return nil
 }
 

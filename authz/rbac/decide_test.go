@@ -400,20 +400,20 @@ func TestRulesFor(t *testing.T) {
 		binding("ns", "config", "Role/config", "Group/g"),
 		binding("other", "all", "ClusterRole/all", "User/u"),
 	)
-	pods := authorizationv1.ResourceRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: []string{"a"}}
-	x := authorizationv1.NonResourceRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x"}}
-	config := authorizationv1.ResourceRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}
-	all := authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
+	pods := authz.ResourceRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: []string{"a"}}
+	x := authz.PathRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x"}}
+	config := authz.ResourceRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}
+	all := authz.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
 	for _, c := range []struct {
 		user, groups, namespace string
 		want                    authz.Rules
 		err                     string
 	}{
-		{"u", "g", "ns", authz.Rules{Resources: []authorizationv1.ResourceRule{pods, config}, Paths: []authorizationv1.NonResourceRule{x}}, ""},
-		{"u", "g", "", authz.Rules{Resources: []authorizationv1.ResourceRule{pods}, Paths: []authorizationv1.NonResourceRule{x}}, ""},
+		{"u", "g", "ns", authz.Rules{Resources: []authz.ResourceRule{pods, config}, Paths: []authz.PathRule{x}}, ""},
+		{"u", "g", "", authz.Rules{Resources: []authz.ResourceRule{pods}, Paths: []authz.PathRule{x}}, ""},
 		{"u", "", "other", authz.Rules{
-			Resources: []authorizationv1.ResourceRule{pods, all},
-			Paths:     []authorizationv1.NonResourceRule{x, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+			Resources: []authz.ResourceRule{pods, all},
+			Paths:     []authz.PathRule{x, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
 		}, ""},
 		{"nobody", "", "nowhere", authz.Rules{}, ""},
 		{"lost", "", "ns", authz.Rules{}, `clusterrole.rbac.authorization.k8s.io "gone" not found`},

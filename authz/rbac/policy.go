@@ -10,7 +10,6 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/tidwall/btree"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -293,12 +292,12 @@ func addRules(all *authz.Rules, rules []rbacv1.PolicyRule) {
 	for i := range rules {
 		r := &rules[i]
 		if len(r.Resources) > 0 {
-			all.Resources = append(all.Resources, authorizationv1.ResourceRule{
+			all.Resources = append(all.Resources, authz.ResourceRule{
 				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
 			})
 		}
 		if len(r.NonResourceURLs) > 0 {
-			all.Paths = append(all.Paths, authorizationv1.NonResourceRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+			all.Paths = append(all.Paths, authz.PathRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
 		}
 	}
 }

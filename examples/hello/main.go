@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage/bolt"
@@ -79,7 +80,7 @@ func serve(ctx context.Context, listen, data, endpoints, kubeconfig string) erro
 			Kubeconfig:  kubeconfig,
 			Ready:       func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
 		}, Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{
-			Name: "v1", Docs: source, Resources: []server.Resource{
+			Name: "v1", Docs: schema.SourceOf(source), Resources: []server.Resource{
 				server.Kind("Widget", server.KindOptions[*Widget]{
 					ShortNames: []string{"wd"}, Categories: []string{"all"},
 					Scale: &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".status.selector"},

@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/keelson-dev/keelson/authn"
+	apischema "github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -92,7 +93,7 @@ func wardrobe(h *server.Host) error {
 	if err != nil {
 		return err
 	}
-	return h.Serve(server.Group{Name: group, Versions: []server.Version{{Name: "v1", Docs: source, Resources: []server.Resource{
+	return h.Serve(server.Group{Name: group, Versions: []server.Version{{Name: "v1", Docs: apischema.SourceOf(source), Resources: []server.Resource{
 		server.Kind("Outfit", server.KindOptions[*Outfit]{Computed: outfits(shelves), Categories: []string{"all"}}),
 	}}}})
 }
@@ -102,17 +103,17 @@ func shelfGroup() server.Group {
 	return server.Group{
 		Name: group,
 		Versions: []server.Version{
-			{Name: "v1", Docs: source, Resources: []server.Resource{ // the first version is the hub, which is stored
+			{Name: "v1", Docs: apischema.SourceOf(source), Resources: []server.Resource{ // the first version is the hub, which is stored
 				server.Kind("Shelf", server.KindOptions[*Shelf]{
 					Plural: "shelves", ShortNames: []string{"sh"}, Categories: []string{"all"},
 					Strategy: rules(), SelectableFields: []string{"spec.season"}, Subresources: map[string]server.Subresource{"look": {Storage: &look{}}},
 					Scale: &registry.Scale{SpecReplicas: ".spec.slots", StatusReplicas: ".status.used", LabelSelector: ".status.selector"},
 				}),
 			}},
-			{Name: "v1beta1", Docs: source, Resources: []server.Resource{
+			{Name: "v1beta1", Docs: apischema.SourceOf(source), Resources: []server.Resource{
 				server.Kind("Shelf", server.KindOptions[*ShelfV1beta1]{Plural: "shelves", ShortNames: []string{"sh"}, SelectableFields: []string{"spec.season"}}),
 			}},
-			{Name: "v1alpha1", Docs: source, Resources: []server.Resource{
+			{Name: "v1alpha1", Docs: apischema.SourceOf(source), Resources: []server.Resource{
 				server.Kind("Shelf", server.KindOptions[*ShelfV1alpha1]{
 					Plural: "shelves", Deprecated: "wardrobe.example.com/v1alpha1 Shelf is deprecated; use wardrobe.example.com/v1 Shelf",
 				}),

@@ -1,9 +1,8 @@
 package constraint
 
 import (
-	"cmp"
 	"reflect"
-	"slices"
+	"sort"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -159,7 +158,7 @@ func (j *judge) entries(p *place, m, old reflect.Value) {
 		}
 	}
 	j.errs = before
-	slices.SortFunc(wrong, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	sort.Slice(wrong, func(i, j int) bool { return wrong[i].key < wrong[j].key })
 	for _, e := range wrong {
 		j.errs = append(j.errs, e.errs...)
 	}

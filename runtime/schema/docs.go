@@ -16,6 +16,15 @@ type Docs struct {
 	aliases map[string][]string // "package.Type" of an alias of a generic type: the names of its type arguments
 }
 
+// A Source returns the doc comments of Go types. Make one with [SourceOf]. The options of a server have a Source in place of the
+// files, so that only a program with doc comments links the parser of Go.
+type Source func() (*Docs, error)
+
+// SourceOf returns a Source that calls [ParseDocs] with sources, such as an embed.FS.
+func SourceOf(sources ...fs.FS) Source {
+	return func() (*Docs, error) { return ParseDocs(sources...) }
+}
+
 // comment is a parsed doc comment. That of a struct also has the comments of the fields.
 type comment struct {
 	text    string

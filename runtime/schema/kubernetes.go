@@ -32,10 +32,22 @@ func (k kubernetesTypes) ofType(t reflect.Type) (c *comment, ok bool) {
 	return types[t.Name()], types != nil
 }
 
-// kubernetesPath returns the package of a type that may be in the table.
+// kubernetesPath returns the package of a type that may be in the table. A type of another module that has the model name of a type
+// of k8s.io/api, and the same type name, has the package and the markers of that type.
 func kubernetesPath(t reflect.Type) (path string, ok bool) {
 	path = t.PkgPath()
-	return path, strings.HasPrefix(path, "k8s.io/") && t.Name() != ""
+	if t.Name() == "" || path == "" {
+		return path, false
+	}
+	if strings.HasPrefix(path, "k8s.io/") {
+		return path, true
+	}
+	if model, ok := strings.CutPrefix(modelName(t), "io.k8s.api."); ok {
+		if pkg, ok := strings.CutSuffix(model, "."+t.Name()); ok {
+			return "k8s.io/api/" + strings.ReplaceAll(pkg, ".", "/"), true
+		}
+	}
+	return path, false
 }
 
 // knows reports whether the package of a type is in the table. It does not parse the package.

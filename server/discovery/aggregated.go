@@ -1,8 +1,8 @@
 package discovery
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +41,7 @@ func aggregateVersion(group string, v Version) apidiscovery.APIVersionDiscovery 
 		}
 		out.Resources = append(out.Resources, aggregateResource(gv, r))
 	}
-	slices.SortStableFunc(out.Resources, func(a, b apidiscovery.APIResourceDiscovery) int {
-		return cmp.Compare(a.Resource, b.Resource)
-	})
+	sort.SliceStable(out.Resources, func(i, j int) bool { return out.Resources[i].Resource < out.Resources[j].Resource })
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
+	"sort"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,8 @@ func legacyGroup(g Group) metav1.APIGroup {
 // byPriority returns versions sorted by maturity: v10, v2, v1, v11beta2, v10beta3, v3alpha1, then all others by name.
 func byPriority(versions []Version) []Version {
 	sorted := slices.Clone(versions)
-	slices.SortStableFunc(sorted, func(a, b Version) int {
-		return version.CompareKubeAwareVersionStrings(b.Name, a.Name)
+	sort.SliceStable(sorted, func(i, j int) bool {
+		return version.CompareKubeAwareVersionStrings(sorted[j].Name, sorted[i].Name) < 0
 	})
 	return sorted
 }
@@ -66,7 +67,7 @@ func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIRe
 		}
 		return r.Name
 	}
-	slices.SortStableFunc(out.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(place(a), place(b)) })
+	sort.SliceStable(out.APIResources, func(i, j int) bool { return place(out.APIResources[i]) < place(out.APIResources[j]) })
 	return out
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -63,7 +62,7 @@ func newHouse(t testing.TB, how tune) *house {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	must(t, runtime.Register[*Widget](scheme, gv.WithKind("Widget"), how.kind))
-	must(t, runtime.Register[*autoscalingv1.Scale](scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}))
+	must(t, runtime.Register[*runtime.Scale](scheme, runtime.ScaleKind(), runtime.KindOptions[*runtime.Scale]{}))
 	typed, err := codec.NewTyped(scheme, gv.WithKind("Widget"))
 	must(t, err)
 	backend := memory.New(how.backend)
@@ -87,7 +86,7 @@ func newHouse(t testing.TB, how tune) *house {
 		Scheme: scheme, Resource: gv.WithResource("widgets"), Kind: gv.WithKind("Widget"), Namespaced: true, Storage: reg,
 		Subresources: map[string]handlers.Subresource{
 			"status": {Storage: status},
-			"scale":  {Storage: scale, Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale")},
+			"scale":  {Storage: scale, Kind: runtime.ScaleKind()},
 		},
 	}
 	if how.handlers != nil {

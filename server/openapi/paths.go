@@ -5,14 +5,15 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
@@ -48,9 +49,8 @@ func groupVersionParts(o Options, gv GroupVersion) parts {
 		method: http.MethodGet, id: "get", rest: "APIResources", description: "get available resources",
 		produces: o.MediaTypes, responses: map[int]string{http.StatusOK: d.meta(reflect.TypeFor[metav1.APIResourceList]())},
 	})
-	resources := slices.SortedStableFunc(slices.Values(gv.Resources), func(a, b Resource) int {
-		return strings.Compare(a.Plural, b.Plural)
-	})
+	resources := slices.Clone(gv.Resources) // sorted with package sort, as in sortParameters
+	sort.SliceStable(resources, func(i, j int) bool { return resources[i].Plural < resources[j].Plural })
 	for _, r := range resources { // all kinds come before the subresources, so that a kind gets its own name
 		d.builder.AddKind(r.kind())
 	}
@@ -133,9 +133,9 @@ func (d *describer) addResource(r Resource) {
 	}
 	item := append(slices.Clone(p.container), nameParameter(p.kind))
 	p.add(p.root+"/{name}", item, p.item(p.asPart())...)
-	for _, sub := range slices.SortedStableFunc(slices.Values(r.Subresources), func(a, b Subresource) int {
-		return strings.Compare(a.Name, b.Name)
-	}) {
+	subresources := slices.Clone(r.Subresources)
+	sort.SliceStable(subresources, func(i, j int) bool { return subresources[i].Name < subresources[j].Name })
+	for _, sub := range subresources {
 		path, part := p.root+"/{name}/"+sub.Name, p.subresource(sub)
 		if p.described() && len(sub.ConnectMethods) == 0 {
 			part.kind = r.Kind
@@ -235,8 +235,8 @@ func (p resourcePaths) subresource(sub Subresource) part {
 	if out.kind.Empty() {
 		out.kind = p.r.Kind
 	}
-	if sub.Type == nil && out.kind == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {
-		sub.Type = reflect.TypeFor[autoscalingv1.Scale]()
+	if sub.Type == nil && out.kind == runtime.ScaleKind() {
+		sub.Type = reflect.TypeFor[runtime.Scale]()
 	}
 	if out.kind != p.r.Kind {
 		out.definition = p.builder.AddKind(schema.Kind{GVK: out.kind, Type: sub.Type, Docs: p.r.Docs, WithoutList: true})

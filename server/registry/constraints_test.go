@@ -13,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -176,7 +175,7 @@ func TestConstraintsOfScale(t *testing.T) {
 	must(t, err)
 	set := func(n int32) error {
 		_, _, err := scale.Update(registry.NewCall(t.Context(), authn.System(), ""), "a", func(_ *registry.Call, obj runtime.Object) (runtime.Object, error) {
-			obj.(*autoscalingv1.Scale).Spec.Replicas = n
+			obj.(*runtime.Scale).Spec.Replicas = n
 			return obj, nil
 		}, nil)
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -212,7 +211,7 @@ func TestChargesOfWhatTheStorageWasNotAskedFor(t *testing.T) {
 			return err
 		},
 		"scale": func(c *registry.Call) error {
-			_, _, err := scale.Update(c, "a", putOf(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}), nil)
+			_, _, err := scale.Update(c, "a", putOf(&runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 3}}), nil)
 			return err
 		},
 		"delete":       func(c *registry.Call) error { _, _, err := f.reg.DeleteRecord(c, "a", nil); return err },

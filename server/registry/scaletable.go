@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,7 +24,7 @@ func (v *ScaleView) Columns() []metav1.TableColumnDefinition {
 
 // Row implements Tabler.
 func (v *ScaleView) Row(_ context.Context, obj runtime.Object) ([]any, error) {
-	s, ok := obj.(*autoscalingv1.Scale)
+	s, ok := obj.(*runtime.Scale)
 	if !ok {
 		return nil, fmt.Errorf("table row: %T is no Scale", obj)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +44,7 @@ func (r *Registry) ScaleView(s Scale) (*ScaleView, error) {
 	return v, nil
 }
 
-var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+var scaleKind = runtime.ScaleKind()
 
 // Get implements Getter.
 func (v *ScaleView) Get(call *Call, name string, opts *metav1.GetOptions) (runtime.Object, error) {
@@ -99,12 +98,12 @@ func (v *ScaleView) accept(obj runtime.Object) (metav1.Object, error) {
 }
 
 // scale returns the Scale of an object. Replicas that are missing are 0.
-func (v *ScaleView) scale(obj runtime.Object) (*autoscalingv1.Scale, error) {
+func (v *ScaleView) scale(obj runtime.Object) (*runtime.Scale, error) {
 	m, err := v.accept(obj)
 	if err != nil {
 		return nil, err
 	}
-	s := &autoscalingv1.Scale{
+	s := &runtime.Scale{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:              m.GetName(),
 			Namespace:         m.GetNamespace(),
@@ -184,7 +183,7 @@ func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update 
 	if err != nil {
 		return nil, err
 	}
-	if s, ok := changed.(*autoscalingv1.Scale); ok && s != nil && s.Spec.Replicas == noReplicas {
+	if s, ok := changed.(*runtime.Scale); ok && s != nil && s.Spec.Replicas == noReplicas {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", v.paths.SpecReplicas))
 	}
 	req.Show(changed, old, false)
@@ -192,7 +191,7 @@ func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update 
 		return nil, err
 	}
 	changed = req.Object()
-	scale, ok := changed.(*autoscalingv1.Scale)
+	scale, ok := changed.(*runtime.Scale)
 	if !ok || scale == nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
 	}
@@ -276,7 +275,7 @@ func (s *replicaManagers) ofScale() []metav1.ManagedFieldsEntry {
 }
 
 // ofObject returns the entries of the object after the change to scale.
-func (s *replicaManagers) ofObject(scale *autoscalingv1.Scale) []metav1.ManagedFieldsEntry {
+func (s *replicaManagers) ofObject(scale *runtime.Scale) []metav1.ManagedFieldsEntry {
 	entries, err := s.handler.ToParent(scale.GetManagedFields())
 	if err != nil {
 		return s.object

@@ -10,7 +10,6 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,7 +112,7 @@ func TestUntypedNeedsAResourceVersion(t *testing.T) {
 	if _, err := gadgets.Update(t.Context(), "", obj); err != nil {
 		t.Errorf("with it: %v", err)
 	}
-	if _, err := registry.For[*autoscalingv1.Scale](r, authn.System()); err == nil {
+	if _, err := registry.For[*runtime.Scale](r, authn.System()); err == nil {
 		t.Error("it was taken for objects of a Go type")
 	}
 }
@@ -153,7 +152,7 @@ func TestUntypedScaleOfWhatIsNoInteger(t *testing.T) {
 		}
 		set := func(n int32) registry.ObjectUpdate {
 			return registry.ObjectUpdate(func(_ *registry.Call, obj runtime.Object) (runtime.Object, error) {
-				obj.(*autoscalingv1.Scale).Spec.Replicas = n
+				obj.(*runtime.Scale).Spec.Replicas = n
 				return obj, nil
 			})
 		}

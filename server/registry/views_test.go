@@ -10,7 +10,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -128,19 +127,19 @@ func TestScaleView(t *testing.T) {
 
 	obj, err := view.Get(f.ctx, "a", nil)
 	must(t, err)
-	s := obj.(*autoscalingv1.Scale)
+	s := obj.(*runtime.Scale)
 	if s.Kind != "Scale" || s.APIVersion != "autoscaling/v1" || s.Name != "a" || s.Namespace != "ns" || s.UID != w.UID ||
 		s.ResourceVersion != w.ResourceVersion || !s.CreationTimestamp.Equal(&w.CreationTimestamp) ||
-		s.Spec.Replicas != 2 || s.Status != (autoscalingv1.ScaleStatus{Replicas: 1, Selector: "app=a"}) {
+		s.Spec.Replicas != 2 || s.Status != (runtime.ScaleStatus{Replicas: 1, Selector: "app=a"}) {
 		t.Errorf("scale %+v", s)
 	}
 
-	scaled := s.DeepCopy()
+	scaled := runtime.DeepCopy(s)
 	scaled.Spec.Replicas, scaled.Status.Replicas, scaled.Labels = 5, 50, map[string]string{"x": "y"}
 	obj, created, err := view.Update(f.ctx, "a", putOf(scaled), nil)
 	must(t, err)
 	equal(t, "created", created, false)
-	equal(t, "replicas", obj.(*autoscalingv1.Scale).Spec.Replicas, 5)
+	equal(t, "replicas", obj.(*runtime.Scale).Spec.Replicas, 5)
 	got := f.get("a")
 	equal(t, "spec.replicas", got.Spec.Replicas, 5)
 	equal(t, "status.replicas", got.Status.Replicas, 1)
@@ -171,14 +170,14 @@ func TestScaleAdmissionSeesScales(t *testing.T) {
 	var seen []string
 	note := func(phase string, r *admission.Request) {
 		if r.Subresource == "scale" {
-			seen = append(seen, fmt.Sprintf("%s %s %d->%d", phase, r.Kind.Kind, r.Old().(*autoscalingv1.Scale).Spec.Replicas, r.Object().(*autoscalingv1.Scale).Spec.Replicas))
+			seen = append(seen, fmt.Sprintf("%s %s %d->%d", phase, r.Kind.Kind, r.Old().(*runtime.Scale).Spec.Replicas, r.Object().(*runtime.Scale).Spec.Replicas))
 		}
 	}
 	f := setup(t, func(o *registry.Options) {
 		o.Policy = admission.Chain{
 			{Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
 				note("mutate", r)
-				if s, ok := r.Object().(*autoscalingv1.Scale); ok {
+				if s, ok := r.Object().(*runtime.Scale); ok {
 					s.Spec.Replicas++
 				}
 				return nil
@@ -190,7 +189,7 @@ func TestScaleAdmissionSeesScales(t *testing.T) {
 		}
 	})
 	f.create("a")
-	_, _, err := scaleOf(t, f).Update(f.ctx, "a", putOf(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}), nil)
+	_, _, err := scaleOf(t, f).Update(f.ctx, "a", putOf(&runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 3}}), nil)
 	must(t, err)
 	equal(t, "replicas", f.get("a").Spec.Replicas, 4)
 	equal(t, "seen", strings.Join(seen, ", "), "mutate Scale 0->3, validate Scale 0->4")
@@ -219,14 +218,14 @@ func TestScalePaths(t *testing.T) {
 	f.create("a")
 	_, err = view.Get(f.ctx, "a", nil)
 	wantStatus(t, err, 500, metav1.StatusReasonInternalError, `Internal error occurred: the spec replicas field ".spec.parallel" does not exist`)
-	_, _, err = view.Update(f.ctx, "a", putOf(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}), nil)
+	_, _, err = view.Update(f.ctx, "a", putOf(&runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 3}}), nil)
 	must(t, err)
 	equal(t, "absent before", *f.get("a").Spec.Parallel, 3)
 	f.create("b", func(w *Widget) { w.Spec.Parallel = ptr(int64(1) << 40) })
 	obj, err := view.Get(f.ctx, "b", nil)
 	must(t, err)
-	equal(t, "clamped", obj.(*autoscalingv1.Scale).Spec.Replicas, 1<<31-1)
-	_, _, err = view.Update(f.ctx, "b", putOf(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}), nil)
+	equal(t, "clamped", obj.(*runtime.Scale).Spec.Replicas, 1<<31-1)
+	_, _, err = view.Update(f.ctx, "b", putOf(&runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 3}}), nil)
 	must(t, err)
 	equal(t, "pointer", *f.get("b").Spec.Parallel, 3)
 }

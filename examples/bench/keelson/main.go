@@ -21,6 +21,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/program"
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -100,7 +101,7 @@ func (c *config) options() server.Options {
 	opts := server.Options{
 		Storage: memory.Open(), Serving: server.Serving{Listen: c.Addr},
 		Groups: []server.Group{{Name: widget.Group, Versions: []server.Version{{
-			Name: widget.Version, Docs: widget.Source, Resources: []server.Resource{
+			Name: widget.Version, Docs: schema.SourceOf(widget.Source), Resources: []server.Resource{
 				server.Kind(widget.Kind, server.KindOptions[*Widget]{
 					ShortNames: []string{"wd"}, Categories: []string{"all"}, IndexLabels: c.indexes(),
 					Scale: &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".status.selector"},

@@ -106,7 +106,7 @@ func (d describer) describeGroup(g Group) ([]*served, error) {
 		docs := &apischema.Docs{}
 		if v.Docs != nil {
 			var err error
-			if docs, err = apischema.ParseDocs(v.Docs); err != nil {
+			if docs, err = v.Docs(); err != nil {
 				return out, fmt.Errorf("version %s: Docs: %w", v.Name, err)
 			}
 		}

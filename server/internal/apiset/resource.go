@@ -3,7 +3,6 @@ package apiset
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,7 +33,8 @@ type Version struct {
 	Name string
 	// Resources are the kinds of the version.
 	Resources []Resource
-	Docs      fs.FS // Go source files with the doc comments of the types; nil: none
+	// Docs has the doc comments of the types; nil means none.
+	Docs apischema.Source
 }
 
 // Resource is a kind as one version serves it. server.KindOptions documents the fields that it has, too.

@@ -12,7 +12,6 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -73,10 +72,10 @@ func (s Stores) store(r *served, stores map[schema.GroupResource]*registry.Regis
 		if err != nil {
 			return nil, err
 		}
-		if err := RegisterOnce[*autoscalingv1.Scale](r.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
+		if err := RegisterOnce[*runtime.Scale](r.scheme, runtime.ScaleKind(), runtime.KindOptions[*runtime.Scale]{}); err != nil {
 			return nil, err
 		}
-		subs["scale"] = handlers.Subresource{Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Storage: view}
+		subs["scale"] = handlers.Subresource{Kind: runtime.ScaleKind(), Storage: view}
 	}
 	return reg, nil
 }

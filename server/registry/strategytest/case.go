@@ -9,7 +9,6 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -94,7 +93,7 @@ type Case struct {
 	// Status is the object of a PUT to /status of Old.
 	Status runtime.Object
 	// Scale is the object of a PUT to /scale of Old.
-	Scale *autoscalingv1.Scale
+	Scale *runtime.Scale
 	// Delete has the options of a DELETE of Old.
 	Delete *metav1.DeleteOptions
 
@@ -104,7 +103,7 @@ type Case struct {
 	// The expected result. By default, the request must be accepted without a warning.
 
 	// Want is the stored object after the request, or the last state of a deleted object, in any version of the kind. An
-	// *autoscalingv1.Scale is compared with /scale after the request. nil is not compared. See Case for what is compared.
+	// *runtime.Scale is compared with /scale after the request. nil is not compared. See Case for what is compared.
 	Want runtime.Object
 	// Ignore has paths of JSON names, such as "spec.token" or "metadata.annotations[example.com/stamp]". The object may differ
 	// from Want at and below these paths. A path applies to each item of a list without a step of its own for the item.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry/strategytest"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -66,7 +65,7 @@ the object differs:
 the object differs:
 	spec.owner: got "admin", want nothing
 	spec.rig: got "ketch", want "sloop"`},
-		{strategytest.Case{Name: "a scale", Old: boat(), Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}, Want: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}}}, `
+		{strategytest.Case{Name: "a scale", Old: boat(), Scale: &runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 3}}, Want: &runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 4}}}, `
 the object differs:
 	spec.replicas: got 3, want 4`},
 		{strategytest.Case{Name: "a long value", Old: boat(), Update: boat(owner("")), Want: boat(port(strings.Repeat("é", 300)))}, `
@@ -144,7 +143,7 @@ func mistaken() []struct {
 } {
 	var none *Boat
 	gone := &metav1.DeleteOptions{}
-	scale := &autoscalingv1.Scale{}
+	scale := &runtime.Scale{}
 	return []struct {
 		Case strategytest.Case
 		Says string

@@ -8,7 +8,6 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +76,7 @@ func kept(obj runtime.Object) string {
 
 // differences compares an object with Want, in the version of Want.
 func (t *trial) differences(obj runtime.Object) ([]string, error) {
-	if want, ok := t.Want.(*autoscalingv1.Scale); ok {
+	if want, ok := t.Want.(*runtime.Scale); ok {
 		m, err := meta.Accessor(obj)
 		if err != nil {
 			return nil, err
@@ -86,7 +85,7 @@ func (t *trial) differences(obj runtime.Object) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		return compare(got, want, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), t.Ignore)
+		return compare(got, want, runtime.ScaleKind(), t.Ignore)
 	}
 	k, err := t.kindOf(t.Want)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
 	"go.uber.org/goleak"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,13 +96,13 @@ func passing() []strategytest.Case {
 
 		{Name: "a status", Old: boat(), Status: boat(phase("SAILING"), long(99), func(b *Boat) { b.Labels = map[string]string{"a": "b"} }), Want: boat(phase("sailing"), generation(1))},
 		{Name: "a status that is refused", Old: boat(phase("sunk")), Status: boat(phase("moored")), Errors: []string{"status.phase: Forbidden: what has sunk stays down"}},
-		{Name: "a scale", Old: boat(), Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}}, Want: boat(func(b *Boat) { b.Spec.Berths = 4 }, generation(2))},
-		{Name: "a scale as it is shown", Old: boat(func(b *Boat) { b.Status.Berths = 2 }), Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}}, Want: &autoscalingv1.Scale{
-			Spec: autoscalingv1.ScaleSpec{Replicas: 4}, Status: autoscalingv1.ScaleStatus{Replicas: 2},
+		{Name: "a scale", Old: boat(), Scale: &runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 4}}, Want: boat(func(b *Boat) { b.Spec.Berths = 4 }, generation(2))},
+		{Name: "a scale as it is shown", Old: boat(func(b *Boat) { b.Status.Berths = 2 }), Scale: &runtime.Scale{Spec: runtime.ScaleSpec{Replicas: 4}}, Want: &runtime.Scale{
+			Spec: runtime.ScaleSpec{Replicas: 4}, Status: runtime.ScaleStatus{Replicas: 2},
 		}},
-		{Name: "a scale below zero", Old: boat(), Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: -4}}, Errors: []string{"spec.replicas: Invalid value: -4"}},
-		{Name: "a scale of the state that is", Old: boat(version("77")), Scale: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "77"}}},
-		{Name: "a scale of an older state", Old: boat(), Scale: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}, Errors: []string{"Conflict"}},
+		{Name: "a scale below zero", Old: boat(), Scale: &runtime.Scale{Spec: runtime.ScaleSpec{Replicas: -4}}, Errors: []string{"spec.replicas: Invalid value: -4"}},
+		{Name: "a scale of the state that is", Old: boat(version("77")), Scale: &runtime.Scale{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "77"}}},
+		{Name: "a scale of an older state", Old: boat(), Scale: &runtime.Scale{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}, Errors: []string{"Conflict"}},
 
 		{Name: "a deletion", Old: boat(), Delete: &metav1.DeleteOptions{}, Gone: true},
 		{Name: "a deletion of what is kept", Old: boat(kept("example.com/f")), Delete: &metav1.DeleteOptions{}, Want: boat(kept("example.com/f"), dying(0), generation(2))},

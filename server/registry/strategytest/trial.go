@@ -16,7 +16,6 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +47,7 @@ func (t *trial) begin(ctx context.Context) error {
 		return err
 	}
 	for field, obj := range map[string]runtime.Object{"Old": t.Old, "Want": t.Want} {
-		if _, isScale := obj.(*autoscalingv1.Scale); obj == nil || field == "Want" && isScale {
+		if _, isScale := obj.(*runtime.Scale); obj == nil || field == "Want" && isScale {
 			continue
 		}
 		if k, err := t.kindOf(obj); err != nil {
@@ -61,7 +60,7 @@ func (t *trial) begin(ctx context.Context) error {
 	if t.stored, err = t.kinds.Open(t.backend, t.kind.GVK); err != nil {
 		return err
 	}
-	if _, scaleWanted := t.Want.(*autoscalingv1.Scale); (scaleWanted || t.Scale != nil) && t.stored.Scale == nil {
+	if _, scaleWanted := t.Want.(*runtime.Scale); (scaleWanted || t.Scale != nil) && t.stored.Scale == nil {
 		return fmt.Errorf("the kind %s has no /scale: see KindOptions.Scale", t.kind.GVK)
 	}
 	if t.Status != nil && t.stored.Status == nil {
@@ -294,7 +293,7 @@ func (t *trial) delete() answer {
 
 func (t *trial) scale() answer {
 	put := func(*registry.Call, runtime.Object) (runtime.Object, error) {
-		s := t.Scale.DeepCopy()
+		s := runtime.DeepCopy(t.Scale)
 		s.Name, s.Namespace = t.name, t.call.Namespace
 		s.ResourceVersion = t.meant(s.ResourceVersion)
 		return s, nil

@@ -26,8 +26,8 @@ import (
 // must not be an error. Each function gets a copy as its input, and out may keep parts of it. An error makes this one conversion
 // fail, and a panic is turned into such an error.
 //
-// A spoke may lack fields of the hub. fromHub should then store their values in an annotation, and toHub should restore them and
-// remove the annotation; otherwise they are lost when a client writes in that version. A PUT without the annotation empties them.
+// A spoke may lack fields of the hub. These are lost when a client writes in that version, unless the conversion keeps them in an
+// annotation: see package conversion.
 //
 // A kind may be in two groups under one name, as Event is in the core group and in events.k8s.io. If S and H are of two groups,
 // the whole kind in the group of S gets its hub in the group of H, and each of its versions needs a conversion to that hub. The

@@ -27,8 +27,8 @@
 // and stored in another. Nil and empty slices and maps are the same, as they mostly are in JSON. A nil pointer and a pointer to a
 // zero value are different.
 //
-// If a version cannot hold all fields of another one, keep the rest in an annotation, as kinds of Kubernetes do. Or declare with
-// a [Tolerance] what is lost and why that is right.
+// If a version cannot hold all fields of the hub, package conversion keeps the rest in an annotation. Or declare with a
+// [Tolerance] what is lost and why that is right.
 //
 // # Random objects
 //

@@ -1,8 +1,6 @@
 package conversion
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -178,18 +176,4 @@ func (d *difference) apply(s *shape, base any, present bool) (value any, ok bool
 		return out, present
 	}
 	return base, present
-}
-
-// hash returns a hash of a value, or "" if it is absent or empty.
-func (s *shape) hash(v any) string {
-	if s.empty(v) {
-		return ""
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	const enough = 8 // bytes; a client that finds two values with one hash changes only its own object
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:enough])
 }

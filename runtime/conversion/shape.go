@@ -1,6 +1,9 @@
 package conversion
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -108,4 +111,18 @@ func (s *shape) keyOf(item any) string {
 		}
 	}
 	return (*shape)(nil).hash(values)
+}
+
+// hash returns a hash of a value, or "" if it is absent or empty.
+func (s *shape) hash(v any) string {
+	if s.empty(v) {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	const enough = 8 // bytes; a client that finds two values with one hash changes only its own object
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:enough])
 }

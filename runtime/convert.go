@@ -91,11 +91,10 @@ func typeInError(t reflect.Type, k *Kind) string {
 func typeName(t reflect.Type) string {
 	name := regexp.MustCompile(`[^\[\],*]*/`).ReplaceAllString(t.String(), "")
 	inner := regexp.MustCompile(`struct \{[^{}]+\}`) // a struct that contains no other
-	for again := name; ; name = again {
-		if again = inner.ReplaceAllString(name, "struct(...)"); again == name {
-			return strings.NewReplacer("struct(...)", "struct{...}", "struct {}", "struct{}").Replace(name)
-		}
+	for inner.MatchString(name) {
+		name = inner.ReplaceAllString(name, "struct(...)")
 	}
+	return strings.NewReplacer("struct(...)", "struct{...}", "struct {}", "struct{}").Replace(name)
 }
 
 // checkJoin returns an error if the spoke would be joined to a hub of another group, and its own group has a hub already that was

@@ -58,7 +58,7 @@ func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
 	}
 	text, strict := yaml.YAMLToJSONStrict(body)
 	if strict == nil {
-		return text, nil, nil
+		return text, sameKeys(body), nil
 	}
 	text, err := yaml.YAMLToJSON(body) // a second attempt, because the only errors may be duplicate keys
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // The YAML library keeps the value of either key. Keys of one type that are equal are not returned; the library reports them. Like
 // the library, sameKeys returns at most maxDuplicates keys.
 func sameKeys(body []byte) (problems []error) {
-	if !regexp.MustCompile(`(?m)(^|[\s{,?-])([-+.0-9][-+.\w]*|[tT]rue|TRUE|[fF]alse|FALSE|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF)\s*(:|$)`).Match(body) {
+	if !regexp.MustCompile(`(?mi)(^|[\s{,?-])([-+.0-9][-+.\w]*|true|false|yes|no|on|off)\s*(:|$)`).Match(body) {
 		return nil // all keys are strings
 	}
 	var doc nodes.Node

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,15 +18,16 @@ import (
 )
 
 // AddConversion joins a version of a kind, the spoke, to its hub. S and H must be the Go types of registered kinds with one name,
-// and H must be the type of the hub.
+// and H must be the type of the hub. If the two are the wrong way round, or H is not the type of the hub, the error names both types
+// and the hub.
 //
 // toHub converts in to out, and fromHub does the reverse. The Scheme copies the metadata before the call, and sets kind and
 // apiVersion after it. A server-side apply also converts objects without the fields that their owners left out, so an empty field
 // must not be an error. Each function gets a copy as its input, and out may keep parts of it. An error makes this one conversion
 // fail, and a panic is turned into such an error.
 //
-// A spoke may lack fields of the hub. fromHub should then store their values in an annotation, and toHub should restore them and
-// remove the annotation; otherwise they are lost when a client writes in that version. A PUT without the annotation empties them.
+// A spoke may lack fields of the hub. These are lost when a client writes in that version, unless the conversion keeps them in an
+// annotation: see package conversion.
 //
 // A kind may be in two groups under one name, as Event is in the core group and in events.k8s.io. If S and H are of two groups,
 // the whole kind in the group of S gets its hub in the group of H, and each of its versions needs a conversion to that hub. The
@@ -32,37 +35,66 @@ import (
 // registered with [KindOptions].Hub.
 func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) error {
 	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
+	between := func(cause string, a ...any) error {
+		return fmt.Errorf("conversion between %s and %s: %w", typeInError(reflect.TypeFor[S](), spoke), typeInError(reflect.TypeFor[H](), hub), fmt.Errorf(cause, a...))
+	}
 	switch {
 	case isUntyped(SP(new(S))) || isUntyped(HP(new(H))):
-		return fmt.Errorf("conversion between %v and %v: the versions of a kind without a Go type need none, or one function for all of them: KindOptions.Convert", reflect.TypeFor[S](), reflect.TypeFor[H]())
+		return between("the versions of a kind without a Go type need none, or one function for all of them: KindOptions.Convert")
 	case toHub == nil || fromHub == nil:
-		return fmt.Errorf("conversion between %v and %v: a function is nil; both directions are needed", reflect.TypeFor[S](), reflect.TypeFor[H]())
-	case spoke == nil || hub == nil:
-		return fmt.Errorf("conversion between %v and %v: register both types first", reflect.TypeFor[S](), reflect.TypeFor[H]())
+		return between("a function is nil; both directions are needed")
+	case spoke == nil:
+		return between("register both types first: %s is not registered", typeName(reflect.TypeFor[S]()))
+	case hub == nil:
+		return between("register both types first: %s is not registered", typeName(reflect.TypeFor[H]()))
 	case spoke.GVK.Kind != hub.GVK.Kind:
-		return fmt.Errorf("conversion between %s and %s: they are not versions of one kind, which has one name in all", spoke.GVK, hub.GVK)
+		return between("they are not versions of one kind, which has one name in all")
 	case spoke == hub:
-		return fmt.Errorf("conversion between %s and itself: a version needs none to itself", hub.GVK)
+		return between("a version needs none to itself; the first function converts another version to the hub")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.hubs[hub.GVK.GroupKind()]; h != hub.GVK {
-		return fmt.Errorf("conversion between %s and %s: the hub is %s; convert to it, or set Hub when registering", spoke.GVK, hub.GVK, h)
+	switch h := s.hubs[hub.GVK.GroupKind()]; {
+	case h == hub.GVK:
+	case h == spoke.GVK:
+		return between("the two functions are the wrong way round: the hub is %s; the first function must convert %s to %s, and the second the reverse",
+			h, typeName(hub.Type), typeName(spoke.Type))
+	default:
+		return between("the hub is %s; convert to it, whose Go type is %s, or set Hub when registering", h, typeName(s.byGVK[h].Type))
 	}
 	if s.toHub[spoke.GVK] != nil {
-		return fmt.Errorf("conversion between %s and %s: there is one already", spoke.GVK, hub.GVK)
+		return between("there is one already")
 	}
 	err := s.checkJoin(spoke, hub)
 	if err == nil {
 		err = checkRenamed(spoke, hub)
 	}
 	if err != nil {
-		return fmt.Errorf("conversion between %s and %s: %w", spoke.GVK, hub.GVK, err)
+		return between("%w", err)
 	}
 	s.hubs[spoke.GVK.GroupKind()] = hub.GVK
 	s.toHub[spoke.GVK] = func(in, out Object) error { return toHub(in.(SP), out.(HP)) }
 	s.fromHub[spoke.GVK] = func(in, out Object) error { return fromHub(in.(HP), out.(SP)) }
 	return nil
+}
+
+// typeInError returns the text for a Go type and its kind in an error. k is nil if the type is not registered.
+func typeInError(t reflect.Type, k *Kind) string {
+	if k == nil || k.untyped {
+		return typeName(t)
+	}
+	return fmt.Sprintf("%s (%s)", k.GVK, typeName(t))
+}
+
+// typeName returns the name of a Go type for errors. Structs without a name, such as type arguments of a [Resource], are shown as
+// struct{...}, and import paths as the last of their elements.
+func typeName(t reflect.Type) string {
+	name := regexp.MustCompile(`[^\[\],*]*/`).ReplaceAllString(t.String(), "")
+	inner := regexp.MustCompile(`struct \{[^{}]+\}`) // a struct that contains no other
+	for inner.MatchString(name) {
+		name = inner.ReplaceAllString(name, "struct(...)")
+	}
+	return strings.NewReplacer("struct(...)", "struct{...}", "struct {}", "struct{}").Replace(name)
 }
 
 // checkJoin returns an error if the spoke would be joined to a hub of another group, and its own group has a hub already that was

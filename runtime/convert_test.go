@@ -97,8 +97,10 @@ func TestAddConversionRefuses(t *testing.T) {
 	for want, err := range map[string]error{
 		"register both types first":         runtime.AddConversion(s, func(*unknown, *Widget) error { return nil }, func(*Widget, *unknown) error { return nil }),
 		"they are not versions of one kind": runtime.AddConversion(s, func(*Gadget, *Widget) error { return nil }, func(*Widget, *Gadget) error { return nil }),
-		"the hub is example.com/v1":         runtime.AddConversion(s, func(*WidgetV2, *WidgetV3) error { return nil }, func(*WidgetV3, *WidgetV2) error { return nil }),
-		"a version needs none to itself":    runtime.AddConversion(s, func(*Widget, *Widget) error { return nil }, func(*Widget, *Widget) error { return nil }),
+		"the two functions are the wrong way round: the hub is example.com/v1, Kind=Widget; the first function must convert runtime_test.WidgetV2 to runtime.Resource[runtime_test.WidgetSpec,runtime_test.WidgetStatus], and the second the reverse": runtime.AddConversion(s,
+			func(*Widget, *WidgetV2) error { return nil }, func(*WidgetV2, *Widget) error { return nil }),
+		"the hub is example.com/v1, Kind=Widget; convert to it, whose Go type is runtime.Resource[runtime_test.WidgetSpec,runtime_test.WidgetStatus],": runtime.AddConversion(s, func(*WidgetV2, *WidgetV3) error { return nil }, func(*WidgetV3, *WidgetV2) error { return nil }),
+		"a version needs none to itself": runtime.AddConversion(s, func(*Widget, *Widget) error { return nil }, func(*Widget, *Widget) error { return nil }),
 		"register the hub before them": runtime.Register(s, schema.GroupVersion{Group: "example.com", Version: "v5"}.WithKind("Widget"),
 			runtime.KindOptions[*unknown]{Hub: true}),
 	} {

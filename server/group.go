@@ -325,7 +325,8 @@ type Conversion struct {
 
 // Convert joins the version of a kind whose Go type is S to its hub, whose Go type is H. See runtime.AddConversion for what the
 // functions must do. If a conversion loses a value, the next write in any version removes that value from the stored object, and
-// the server cannot see this. Test the conversions with NewScheme and package github.com/keelson-dev/keelson/runtime/roundtrip.
+// the server cannot see this. Package github.com/keelson-dev/keelson/runtime/conversion keeps values of the hub that another version
+// cannot hold. Test the conversions with NewScheme and package github.com/keelson-dev/keelson/runtime/roundtrip.
 func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) Conversion {
 	return Conversion{add: func(s *runtime.Scheme) error { return runtime.AddConversion(s, toHub, fromHub) }}
 }

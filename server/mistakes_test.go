@@ -54,6 +54,27 @@ type (
 	}
 )
 
+// Versions of a Widget, and another kind, for conversions with mistakes.
+type (
+	mistakenV1Beta1 = runtime.Resource[struct {
+		Size int32 `json:"size"`
+	}, struct{}]
+	mistakenV1Alpha1 struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata,omitempty"`
+	}
+	mistakenGadget struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata,omitempty"`
+	}
+)
+
+func (v *mistakenV1Alpha1) DeepCopyObject() runtime.Object { return runtime.DeepCopy(v) }
+func (g *mistakenGadget) DeepCopyObject() runtime.Object   { return runtime.DeepCopy(g) }
+
+// converts is a conversion function that is never called.
+func converts[A, B any](A, B) error { return nil }
+
 // nilGetter is a Storage whose pointer is nil.
 type nilGetter struct{}
 
@@ -92,6 +113,13 @@ func TestMistakes(t *testing.T) {
 	group := func(name, version string) server.Options {
 		return server.Options{Groups: []server.Group{{Name: name, Versions: []server.Version{{Name: version, Resources: []server.Resource{server.Kind("Widget", options{})}}}}}}
 	}
+	convert := func(c ...server.Conversion) server.Options {
+		return server.Options{Groups: []server.Group{{Name: "example.com", Versions: []server.Version{
+			{Name: "v1", Resources: []server.Resource{server.Kind("Widget", options{}), server.Kind("Gadget", server.KindOptions[*mistakenGadget]{})}},
+			{Name: "v1beta1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*mistakenV1Beta1]{})}},
+			{Name: "v1alpha1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*mistakenV1Alpha1]{})}},
+		}, Conversions: c}}}
+	}
 	filter := func(f func([]server.NamedFilter) []server.NamedFilter) server.Options {
 		return server.Options{Serving: server.Serving{Filters: f}}
 	}
@@ -119,6 +147,15 @@ func TestMistakes(t *testing.T) {
 		{"a version without resources", server.Options{Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1"}}}}}},
 		{"a zero resource", kind(server.Resource{})},
 		{"a zero conversion", server.Options{Groups: []server.Group{{Name: "example.com", Versions: group("example.com", "v1").Groups[0].Versions, Conversions: []server.Conversion{{}}}}}},
+		{"a conversion the wrong way round", convert(server.Convert(converts[*Widget, *mistakenV1Beta1], converts[*mistakenV1Beta1, *Widget]))},
+		{"a conversion of the hub to itself", convert(server.Convert(converts[*Widget, *Widget], converts[*Widget, *Widget]))},
+		{"a conversion of a version to itself", convert(server.Convert(converts[*mistakenV1Beta1, *mistakenV1Beta1], converts[*mistakenV1Beta1, *mistakenV1Beta1]))},
+		{"a conversion to a version that is not the hub", convert(server.Convert(converts[*mistakenV1Alpha1, *mistakenV1Beta1], converts[*mistakenV1Beta1, *mistakenV1Alpha1]))},
+		{"a conversion to another kind", convert(server.Convert(converts[*mistakenV1Beta1, *mistakenGadget], converts[*mistakenGadget, *mistakenV1Beta1]))},
+		{"a conversion of a type that is not served", convert(server.Convert(converts[*shortTag, *Widget], converts[*Widget, *shortTag]))},
+		{"a conversion with one direction", convert(server.Convert(converts[*mistakenV1Beta1, *Widget], nil))},
+		{"a conversion twice", convert(server.Convert(converts[*mistakenV1Beta1, *Widget], converts[*Widget, *mistakenV1Beta1]), server.Convert(converts[*mistakenV1Beta1, *Widget], converts[*Widget, *mistakenV1Beta1]))},
+		{"a version without a conversion", convert(server.Convert(converts[*mistakenV1Beta1, *Widget], converts[*Widget, *mistakenV1Beta1]))},
 		{"a kind in lower case", kind(server.Kind("widget", options{}))},
 		{"a kind with a blank", kind(server.Kind("My Widget", options{}))},
 		{"no kind", kind(server.Kind("", options{}))},

@@ -23,6 +23,8 @@ import (
 // fields are kept, except in metadata: fields that a metav1.ObjectMeta does not have are dropped and reported, and values of
 // another type are an error.
 //
+// A list is decoded like an object, and its items like objects of their kinds, except that items get no defaults.
+//
 // Protobuf bodies have no field names, so unknown fields are never reported. The Go type of such a body must have protobuf
 // methods or tags.
 //
@@ -78,9 +80,16 @@ func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersio
 	if err != nil {
 		return d, err
 	}
+	d.Problems = append(d.Problems, more...)
+	if list, ok := obj.(*unstructured.UnstructuredList); ok {
+		if more, err = conformList(s, list, v); err != nil {
+			return d, err
+		}
+		d.Problems = append(d.Problems, more...)
+	}
 	s.Default(obj)
 	obj.GetObjectKind().SetGroupVersionKind(d.GVK)
-	d.Object, d.Problems = obj, append(d.Problems, more...)
+	d.Object = obj
 	return d, nil
 }
 
@@ -189,7 +198,7 @@ func (r read) untyped(s *runtime.Scheme, l BodyLimits) (Decoded, error) {
 		return d, err
 	}
 	d.Problems = append(d.Problems, problems...)
-	unknown, err := conform(s.KindOf(u), u, r.validation)
+	unknown, err := conform(s.KindOf(u), u, "", r.validation)
 	if err != nil {
 		return d, err
 	}

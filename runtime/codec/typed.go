@@ -68,7 +68,7 @@ func (t *Typed) encode(obj runtime.Object) (Document, error) {
 			out = obj.DeepCopyObject()
 		}
 		if u, ok := out.(*unstructured.Unstructured); ok && kind.Schema != nil { // other versions may have other fields
-			if _, err := conform(kind, u, Ignore); err != nil {
+			if _, err := conform(kind, u, "", Ignore); err != nil {
 				return Document{}, err
 			}
 		}

@@ -16,10 +16,10 @@ import (
 const maxUnknown = 100
 
 // conform adapts a decoded object to the schema of the kind, if it has one, and returns unknown fields as problems. kind may be
-// nil.
-func conform(kind *runtime.Kind, u *unstructured.Unstructured, v Validation) (problems []error, err error) {
+// nil. at is "", or the path of the object with a dot, for the texts of the problems.
+func conform(kind *runtime.Kind, u *unstructured.Unstructured, at string, v Validation) (problems []error, err error) {
 	if kind == nil || kind.Schema == nil {
-		return settle(u.Object, v)
+		return settle(u.Object, at, v)
 	}
 	report := maxUnknown
 	if v == Ignore {
@@ -27,9 +27,35 @@ func conform(kind *runtime.Kind, u *unstructured.Unstructured, v Validation) (pr
 	}
 	unknown, err := kind.Schema.Conform(u.Object, false, report)
 	for _, path := range unknown {
-		problems = append(problems, fmt.Errorf("unknown field %q", path))
+		problems = append(problems, fmt.Errorf("unknown field %q", at+path))
 	}
 	return problems, err
+}
+
+// conformList adapts the items of a decoded list as conform adapts an object, and returns unknown fields as problems. Metadata of the
+// list keeps its fields.
+func conformList(s *runtime.Scheme, list *unstructured.UnstructuredList, v Validation) (problems []error, err error) {
+	if given, ok := list.Object["metadata"]; ok && v != Ignore {
+		text, err := json.Marshal(given)
+		if err != nil {
+			return nil, err
+		}
+		var m metav1.ListMeta
+		if problems, err = Unmarshal(text, &m, v); err != nil {
+			return nil, err
+		}
+		setPath(problems, "metadata.")
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		wholeNumbers(item.Object)
+		more, err := conform(s.KindOf(item), item, fmt.Sprintf("items[%d].", i), v)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, more...)
+	}
+	return problems, nil
 }
 
 // unmarshalUntyped decodes the members of an object. The object's own method would require a kind, and would not report duplicate
@@ -57,7 +83,7 @@ func Settle(kind *runtime.Kind, u *unstructured.Unstructured) error {
 		u.Object = map[string]any{}
 	}
 	wholeNumbers(u.Object)
-	_, err := conform(kind, u, Ignore)
+	_, err := conform(kind, u, "", Ignore)
 	return err
 }
 
@@ -65,13 +91,13 @@ func Settle(kind *runtime.Kind, u *unstructured.Unstructured) error {
 // is not changed.
 func settled(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c := shallowUnstructured(u).(*unstructured.Unstructured)
-	_, err := settle(c.Object, Ignore)
+	_, err := settle(c.Object, "", Ignore)
 	return c, err
 }
 
 // settle reduces an object's metadata to the fields of a metav1.ObjectMeta, and returns the other fields as problems. For values
-// of another type it returns an error, and changes nothing.
-func settle(members map[string]any, v Validation) (problems []error, err error) {
+// of another type it returns an error, and changes nothing. at is that of conform.
+func settle(members map[string]any, at string, v Validation) (problems []error, err error) {
 	given, ok := members["metadata"]
 	if !ok {
 		return nil, nil
@@ -84,15 +110,20 @@ func settle(members map[string]any, v Validation) (problems []error, err error) 
 	if problems, err = Unmarshal(text, &m, v); err != nil {
 		return nil, err
 	}
+	setPath(problems, at+"metadata.")
+	return problems, setMetadata(members, &m)
+}
+
+// setPath puts the path at before the paths of problems that Unmarshal returned.
+func setPath(problems []error, at string) {
 	for _, p := range problems {
-		if at, ok := p.(interface { // implemented by the errors of sigs.k8s.io/json
+		if p, ok := p.(interface { // implemented by the errors of sigs.k8s.io/json
 			FieldPath() string
 			SetFieldPath(path string)
 		}); ok {
-			at.SetFieldPath("metadata." + at.FieldPath())
+			p.SetFieldPath(at + p.FieldPath())
 		}
 	}
-	return problems, setMetadata(members, &m)
 }
 
 func setMetadata(members map[string]any, m *metav1.ObjectMeta) error {
@@ -111,7 +142,7 @@ func conformStored(kind *runtime.Kind, u *unstructured.Unstructured) error {
 		_, err := kind.Schema.Conform(u.Object, true, 0)
 		return err
 	}
-	_, err := settle(u.Object, Ignore)
+	_, err := settle(u.Object, "", Ignore)
 	if err == nil {
 		return nil
 	}

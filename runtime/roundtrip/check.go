@@ -21,6 +21,7 @@ type checker struct {
 	scheme *runtime.Scheme
 	opts   Options
 	kinds  []*runtime.Kind
+	rules  rules // of the types of kinds
 }
 
 // problem describes the failed check of an object.
@@ -258,7 +259,7 @@ func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 	if s == nil {
 		return nil, errors.New("a scheme is required")
 	}
-	c := &checker{scheme: s, opts: o}
+	c := &checker{scheme: s, opts: o, rules: rules{}}
 	groups := o.Kinds
 	if groups == nil {
 		groups = s.GroupKinds()
@@ -270,7 +271,7 @@ func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 		}
 		if versions[0].Untyped() { // then all versions are untyped
 			if o.Kinds != nil {
-				return nil, fmt.Errorf("the kind %s has no Go type: its versions differ in nothing that could be lost; leave it out", gk)
+				return nil, fmt.Errorf("the kind %s has no Go type, and such kinds are not checked; leave it out", gk)
 			}
 			continue
 		}
@@ -282,6 +283,9 @@ func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 				return nil, fmt.Errorf("nothing converts %s to its hub and back; add a conversion", k.GVK)
 			}
 			c.kinds = append(c.kinds, k)
+			if k.Constraints != nil {
+				c.rules.add(k.Type)
+			}
 		}
 	}
 	if len(c.kinds) == 0 {

@@ -27,9 +27,22 @@
 // and stored in another. Nil and empty slices and maps are the same, as they mostly are in JSON. A nil pointer and a pointer to a
 // zero value are different.
 //
-// If a version cannot hold all fields of another one, keep the rest in an annotation, as kinds of Kubernetes do. Or declare with
-// a [Tolerance] what is lost and why that is right. Fields that must have special values, such as a text that a conversion
-// parses, need a fill function in [Options].
+// If a version cannot hold all fields of the hub, package conversion keeps the rest in an annotation. Or declare with a
+// [Tolerance] what is lost and why that is right.
+//
+// # Random objects
+//
+// Random objects obey the rules in the struct tags of their types: see package constraint. A conversion that parses a text needs
+// no fill function if a pattern, an enum or a format describes the text. [Options].Fill makes values that follow other rules, such
+// as those of a Strategy. A value of a fill function is kept if it obeys the tags, and is replaced if it does not.
+//
+// Texts are made from the pattern or the format of a field and must then obey all its rules; numbers are made between their
+// bounds, and often are a bound. For a field whose rules no value obeys, or none of the first few hundred texts, no error is
+// reported: the field is left out if it may be absent, and otherwise has a value that is not valid. Lists and maps get at most a
+// thousand items to reach minItems or minProperties. uniqueItems has no effect on arrays, which have a fixed number of items.
+// Defaults are set after the random values.
+//
+// Kinds without a Go type are not checked, also if they have a schema and a conversion.
 //
 // A failure shows the smallest failing object that was found, the difference, and how to run it again. [Fuzz] makes objects with
 // the Go fuzzer, and [Check] checks one object.

@@ -26,6 +26,9 @@ func (c *checker) fuzzed(k *runtime.Kind, data []byte) (runtime.Object, error) {
 	return c.fill(k, randfill.NewFromGoFuzz(data))
 }
 
+// obedience is the type of a fill function that makes an object obey the rules of its type: only fill functions get a Continue.
+type obedience struct{}
+
 func (c *checker) fill(k *runtime.Kind, f *randfill.Filler) (obj runtime.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -35,6 +38,11 @@ func (c *checker) fill(k *runtime.Kind, f *randfill.Filler) (obj runtime.Object,
 	obj = k.New()
 	f.NilChance(0.3).NumElements(0, 3).MaxDepth(12).Funcs(fillFuncs()...).Funcs(c.opts.Fill...).Fill(obj)
 	dropNulls(reflect.ValueOf(obj))
+	if k.Constraints != nil {
+		f.Funcs(func(_ *obedience, more randfill.Continue) {
+			(&fitter{c.rules, more}).members(reflect.ValueOf(obj).Elem())
+		}).Fill(&obedience{})
+	}
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
 	return obj, nil
 }

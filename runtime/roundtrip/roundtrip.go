@@ -11,8 +11,7 @@ import (
 
 // Options are the options of [Test] and [Fuzz]. The zero Options checks every kind of the scheme.
 type Options struct {
-	// Kinds are the kinds to check, in all their versions; nil means all kinds of the scheme that have a Go type. Kinds without a
-	// Go type are not checked, because their versions have the same fields.
+	// Kinds are the kinds to check, in all their versions; nil means all kinds of the scheme that have a Go type.
 	Kinds []schema.GroupKind
 	// Rounds is the number of objects of each version; 0 means 200, or 50 with go test -short.
 	Rounds int
@@ -20,7 +19,8 @@ type Options struct {
 	// each run, or the value of the environment variable KEELSON_ROUNDTRIP_SEED.
 	Seed int64
 	// Fill holds fill functions of sigs.k8s.io/randfill, func(*T, randfill.Continue), which make the values of type T. They
-	// replace the fill functions of this package for the same type.
+	// replace the fill functions of this package for the same type. Values that break the rules in struct tags are replaced by
+	// others.
 	Fill []any
 	// Tolerate lists the differences that are allowed.
 	Tolerate []Tolerance
@@ -43,7 +43,8 @@ type Tolerance struct {
 // seedVariable is the environment variable with the seed, for Options without a Seed.
 const seedVariable = "KEELSON_ROUNDTRIP_SEED"
 
-// Test checks random objects of every version of the kinds, each version in a subtest.
+// Test checks random objects of every version of the kinds, each version in a subtest. The objects obey the rules in the struct
+// tags of their types.
 func Test(t *testing.T, s *runtime.Scheme, o Options) {
 	t.Helper()
 	c, err := newChecker(s, o)

@@ -11,14 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// smallest checks obj, and returns the problem of the smallest object with the same problem that it finds.
+// smallest checks obj, and returns the problem of the smallest object with the same problem that it finds. If
+// obj obeys the rules of its type, so does that object.
 func (c *checker) smallest(k *runtime.Kind, obj runtime.Object) error {
 	first := c.check(k, obj)
 	if first == nil {
 		return nil
 	}
 	found := first
+	valid := len(k.Constraints.Validate(obj)) == 0
 	s := shrinker{tries: 2000, still: func() bool {
+		if valid && len(k.Constraints.Validate(obj)) > 0 {
+			return false // the same text may be about what is not valid
+		}
 		p := c.check(k, obj)
 		if p == nil || p.what != first.what {
 			return false

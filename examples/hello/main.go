@@ -1,6 +1,13 @@
-// Command hello serves one kind, Widget, as a Kubernetes API: try it with
+// Command hello serves one kind, Widget, as a Kubernetes API. Start it at the root of the repository:
 //
-//	kubectl --kubeconfig hello.kubeconfig get widgets
+//	go run ./examples/hello
+//
+// When it has printed a line that begins with ready, create widgets in another terminal, at the root too:
+//
+//	export KUBECONFIG=$PWD/hello.kubeconfig
+//	kubectl apply -f examples/hello/widgets.yaml
+//	kubectl get widgets
+//	kubectl explain widgets.spec
 package main
 
 import (

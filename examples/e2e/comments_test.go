@@ -32,7 +32,7 @@ func TestExampleComments(t *testing.T) {
 			if program != "go run ./examples/"+name {
 				t.Fatalf("the first command is %q", start)
 			}
-			o := harness.Options{Example: name, Dir: dir}
+			o := harness.Options{Example: name, Dir: dir, Data: filepath.Join(dir, name+".db")}
 			if flags != "" {
 				o.Flags = strings.Fields("--" + flags)
 			}

@@ -1,7 +1,10 @@
 // Command controlplane is a control plane without nodes. It has the flags of kube-apiserver, and serves the kinds of k8s.io/api
-// and those that CustomResourceDefinitions define.
+// and those that CustomResourceDefinitions define. Start it at the root of the repository:
 //
-//	controlplane --storage-file=plane.db --cert-dir=certs --bind-address=127.0.0.1
+//	go run ./examples/controlplane --storage-file=plane.db --cert-dir=certs --bind-address=127.0.0.1
+//
+// When it has printed a line that begins with ready, use it in another terminal, at the root too:
+//
 //	kubectl --kubeconfig=certs/admin.kubeconfig get namespaces
 //
 // # Flags

@@ -1,7 +1,18 @@
 // Command crds serves no kinds of its own. It serves the kinds of clusters that controllers need, such as namespaces, ConfigMaps
-// and Leases, and the kinds that CustomResourceDefinitions define: a control plane without nodes. Try it with
+// and Leases, and the kinds that CustomResourceDefinitions define: a control plane without nodes. Start it at
+// the root of the repository:
 //
-//	kubectl --kubeconfig crds.kubeconfig create -f definition.yaml
+//	go run ./examples/crds
+//
+// When it has printed a line that begins with ready, define caches in another terminal, at the root too:
+//
+//	export KUBECONFIG=$PWD/crds.kubeconfig
+//	kubectl apply -f examples/crds/definition.yaml
+//	kubectl wait --for=condition=Established -f examples/crds/definition.yaml
+//	kubectl apply -f examples/crds/caches.yaml
+//	kubectl scale cache pages --replicas=3
+//	kubectl get caches
+//	kubectl explain caches.spec
 //
 // A definition with a conversion webhook works if it names the webhook by its URL. If it names a Service, set -services, because
 // no Services run here.
@@ -34,7 +45,7 @@ func main() {
 	endpoints := flag.String("etcd", "", "`endpoints` of an etcd cluster, comma separated: it keeps the objects, and not the file")
 	kubeconfig := flag.String("kubeconfig", "crds.kubeconfig", "`file` to write for kubectl")
 	lenient := flag.Bool("lenient-namespaces", false, "objects may be created in namespaces that do not exist")
-	services := flag.String("services", "", "where the conversion webhooks of `services` are, namespace/name=address, comma separated; the others are asked of DNS")
+	services := flag.String("services", "", "where the conversion webhooks of `services` are, namespace/name=address, comma separated; DNS has the addresses of the others")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "crds: unexpected argument %q\n", flag.Arg(0))

@@ -49,16 +49,21 @@ func defineBoats(t *testing.T, crds *harness.Server) {
 		Want("customresourcedefinition.apiextensions.k8s.io/boats.sea.example.com condition met\n", "")
 }
 
-// awaitEstablished waits for a definition with kubectl wait. kubectl wait fails if the definition has no conditions yet
-// (status.conditions is null until the first are written, also in clusters). Then the command is repeated.
+// awaitEstablished waits for a definition with kubectl wait.
 func awaitEstablished(crds *harness.Server, what ...string) harness.Result {
 	wait := append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, what...)
-	r := crds.Kubectl(wait...)
+	return untilConditions(func() harness.Result { return crds.Kubectl(wait...) })
+}
+
+// untilConditions runs a command, and repeats it if it is a kubectl wait that fails because the definition has no conditions yet
+// (status.conditions is null until the first are written, also in clusters).
+func untilConditions(run func() harness.Result) harness.Result {
+	r := run()
 	for range 100 {
 		if r.Code == 0 || !strings.Contains(r.Stderr, ".status.conditions accessor error: <nil>") {
 			break
 		}
-		r = crds.Kubectl(wait...)
+		r = run()
 	}
 	return r
 }

@@ -15,19 +15,20 @@ func TestKubectlGetTable(t *testing.T) {
 	hello := start(t)
 	hello.Kubectl("get", "widgets").Want("", "No resources found in default namespace.\n")
 	create(t, hello, "alpha", "beta")
-	hello.Kubectl("create", "-n", "other", "-f", hello.File("w.yaml", widget("gamma", "size: 3"), 0o600)).OK()
+	hello.Kubectl("create", "-n", "other", "-f", hello.File("w.yaml", widget("gamma", "size: 3", "color: red"), 0o600)).OK()
 
-	table := regexp.MustCompile(`^NAME    AGE\nalpha   \d+s\nbeta    \d+s\n$`)
+	table := regexp.MustCompile(`^NAME    SIZE   COLOR   READY   AGE\nalpha   1              false   \d+s\nbeta    1              false   \d+s\n$`)
 	for _, alias := range []string{"widgets", "widget", "wd", "widgets.example.com", "widgets.v1.example.com"} {
 		if r := hello.Kubectl("get", alias).OK(); !table.MatchString(r.Stdout) {
 			t.Errorf("not the table of alpha and beta: %s", r)
 		}
 	}
-	one := regexp.MustCompile(`^NAME   AGE\nbeta   \d+s\n$`)
+	one := regexp.MustCompile(`^NAME   SIZE   COLOR   READY   AGE\nbeta   1              false   \d+s\n$`)
 	if r := hello.Kubectl("get", "wd", "beta").OK(); !one.MatchString(r.Stdout) {
 		t.Errorf("not the table of beta: %s", r)
 	}
-	everywhere := regexp.MustCompile(`^NAMESPACE   NAME    AGE\ndefault     alpha   \d+s\ndefault     beta    \d+s\nother       gamma   \d+s\n$`)
+	everywhere := regexp.MustCompile(`^NAMESPACE   NAME    SIZE   COLOR   READY   AGE\n` +
+		`default     alpha   1              false   \d+s\ndefault     beta    1              false   \d+s\nother       gamma   3      red     false   \d+s\n$`)
 	if r := hello.Kubectl("get", "widgets", "-A").OK(); !everywhere.MatchString(r.Stdout) {
 		t.Errorf("not the table of all namespaces: %s", r)
 	}
@@ -99,8 +100,10 @@ func wantWidget(t *testing.T, got map[string]any, name string, spec map[string]a
 
 func TestKubectlGetWide(t *testing.T) {
 	hello := start(t)
-	create(t, hello, "alpha")
-	if r := hello.Kubectl("get", "widgets", "-o", "wide").OK(); !regexp.MustCompile(`^NAME    AGE\nalpha   \d+s\n$`).MatchString(r.Stdout) {
+	hello.KubectlWith(widget("alpha", "size: 4", "color: red", "replicas: 2"), "create", "-f", "-").OK()
+	hello.Kubectl("patch", "widget", "alpha", "--subresource=status", "--type=merge", "-p", `{"status":{"ready":true}}`).OK()
+	wide := regexp.MustCompile(`^NAME    SIZE   COLOR   REPLICAS   READY   AGE\nalpha   4      red     2          true    \d+s\n$`)
+	if r := hello.Kubectl("get", "widgets", "-o", "wide").OK(); !wide.MatchString(r.Stdout) {
 		t.Errorf("not the wide table: %s", r)
 	}
 }
@@ -135,7 +138,7 @@ func TestKubectlGetWatch(t *testing.T) {
 		})
 	}
 	wrote(all, "ADDED alpha 1\n")
-	wrote(table, "alpha ")
+	wrote(table, "alpha 1 false ")
 	wrote(one, "1\n")
 
 	// The first lines come from the list; only later ones show that the watch works. The watch begins where the list ended, so no
@@ -145,7 +148,8 @@ func TestKubectlGetWatch(t *testing.T) {
 	wrote(one, "1\n2\n")
 	create(t, hello, "beta")
 	wrote(all, "ADDED beta 1\n")
-	wrote(table, "beta ")
+	wrote(table, "alpha 2 false ")
+	wrote(table, "beta 1 false ")
 	hello.Kubectl("delete", "widget", "alpha").OK()
 	wrote(all, "DELETED alpha 2\n")
 	harness.Eventually(t, "the table shows alpha three times: listed, changed, deleted", func() bool {
@@ -187,7 +191,7 @@ func TestKubectlGetLabelSelector(t *testing.T) {
 		hello.Kubectl("get", "widgets", "-l", selector, "-o", `jsonpath={range .items[*]}{.metadata.name} {end}`).Want(want, "")
 	}
 	hello.Kubectl("get", "widgets", "-l", "tier=none").Want("", "No resources found in default namespace.\n")
-	hello.Kubectl("get", "widgets", "-L", "tier").Contains("NAME   AGE   TIER\n", "front\n", "back\n")
+	hello.Kubectl("get", "widgets", "-L", "tier").Contains("NAME   SIZE   COLOR   READY   AGE   TIER\n", "front\n", "back\n")
 	hello.Kubectl("get", "widgets", "-l", "tier in").Fails("unable to parse requirement: found '' expected: '('")
 }
 

@@ -64,7 +64,8 @@ func TestKubectlAPIResources(t *testing.T) {
 	hello.Kubectl("api-resources", "--namespaced=false", "-o", "name").Want("", "")
 
 	create(t, hello, "alpha")
-	if r := hello.Kubectl("get", "all").OK(); !regexp.MustCompile(`^NAME    AGE\nalpha   \d+s\n$`).MatchString(r.Stdout) {
+	table := regexp.MustCompile(`^NAME    SIZE   COLOR   READY   AGE\nalpha   1              false   \d+s\n$`)
+	if r := hello.Kubectl("get", "all").OK(); !table.MatchString(r.Stdout) {
 		t.Errorf("get all shows no widgets: %s", r)
 	}
 }

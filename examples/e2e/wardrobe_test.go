@@ -49,6 +49,14 @@ func TestWardrobeTables(t *testing.T) {
 	}
 }
 
+func TestWardrobeRefuses(t *testing.T) {
+	t.Parallel()
+	s := harness.Launch(t, harness.Options{Example: "wardrobe", Flags: []string{"more"}})
+	if code := s.Wait(); code != 2 || s.Stderr() != "wardrobe: unexpected argument \"more\"\n" || s.Stdout() != "" {
+		t.Errorf("exit code %d, %q, want 2", code, s.Stderr())
+	}
+}
+
 func TestWardrobeRulesAndVersions(t *testing.T) {
 	t.Parallel()
 	s := wardrobe(t)

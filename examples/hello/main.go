@@ -1,6 +1,13 @@
-// Command hello serves one kind, Widget, as a Kubernetes API: try it with
+// Command hello serves one kind, Widget, as a Kubernetes API. Start it at the root of the repository:
 //
-//	kubectl --kubeconfig hello.kubeconfig get widgets
+//	go run ./examples/hello
+//
+// When it has printed a line that begins with ready, create widgets in another terminal, at the root too:
+//
+//	export KUBECONFIG=$PWD/hello.kubeconfig
+//	kubectl apply -f examples/hello/widgets.yaml
+//	kubectl get widgets
+//	kubectl explain widgets.spec
 package main
 
 import (
@@ -27,19 +34,19 @@ import (
 // WidgetSpec is what the owner of a widget asks for.
 type WidgetSpec struct {
 	// Size of the widget, in millimetres.
-	Size int32 `json:"size,omitempty" minimum:"0" maximum:"1000000"`
+	Size int32 `json:"size,omitempty" minimum:"0" maximum:"1000000" print:"Size"`
 	// Color of the widget, such as "red".
-	Color string `json:"color,omitempty" maxLength:"32"`
+	Color string `json:"color,omitempty" maxLength:"32" print:"Color"`
 	// Data is anything the owner wants to keep with the widget.
 	Data string `json:"data,omitempty"`
 	// Replicas is how many of this widget there should be.
-	Replicas int32 `json:"replicas,omitempty"`
+	Replicas int32 `json:"replicas,omitempty" print:"Replicas,wide"`
 }
 
 // WidgetStatus is what the controller of widgets reports.
 type WidgetStatus struct {
 	// Ready says that the widget can be used.
-	Ready bool `json:"ready,omitempty"`
+	Ready bool `json:"ready,omitempty" print:"Ready"`
 	// Replicas is how many of this widget there are.
 	Replicas int32 `json:"replicas,omitempty"`
 	// Selector finds the parts of this widget, in the text form of a label selector.

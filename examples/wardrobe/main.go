@@ -1,6 +1,11 @@
 // Command wardrobe serves shelves of garments as a Kubernetes API, with the features of a real API: three versions, defaults,
 // rules, a status, scale, printer columns, a subresource that is not an object, a resource that is computed and not stored, and
-// the namespaces, events, leases and garbage collection that controllers need. Try it with
+// the namespaces, events, leases and garbage collection that controllers need. Start it at the root of
+// the repository:
+//
+//	go run ./examples/wardrobe
+//
+// When it has printed a line that begins with ready, create shelves in another terminal, at the root too:
 //
 //	export KUBECONFIG=$PWD/wardrobe.kubeconfig
 //	kubectl apply -f examples/wardrobe/shelves.yaml
@@ -39,6 +44,10 @@ func main() {
 	data := flag.String("data", "wardrobe.db", "`file` that keeps the objects, or memory; keys and certificates are in file.pki")
 	kubeconfig := flag.String("kubeconfig", "wardrobe.kubeconfig", "`file` to write for kubectl")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "wardrobe: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := serve(ctx, *listen, *data, *kubeconfig)
 	stop()

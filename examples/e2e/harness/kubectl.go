@@ -77,11 +77,18 @@ func (p *Program) Run(stdin string, args ...string) Result {
 	path := p.path() // may take minutes to build
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	var stdout, stderr bytes.Buffer
 	cmd := p.command(ctx, path, args)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	cmd.Stdin = strings.NewReader(stdin)
+	return p.run(ctx, cmd, append([]string{p.name}, args...)...)
+}
+
+// run runs a command, which args describes in messages.
+func (p *Program) run(ctx context.Context, cmd *exec.Cmd, args ...string) Result {
+	p.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	r := Result{t: p.t, args: append([]string{p.name}, args...), Stdout: stdout.String(), Stderr: stderr.String(), Code: exitCode(err)}
+	r := Result{t: p.t, args: args, Stdout: stdout.String(), Stderr: stderr.String(), Code: exitCode(err)}
 	if ctx.Err() != nil {
 		p.t.Fatalf("%s did not end: %s", p.name, r)
 	}
@@ -96,6 +103,17 @@ func (p *Program) path() string {
 		p.t.Fatal(err)
 	}
 	return path
+}
+
+// Shell runs a line of a POSIX shell in dir, with the program as a command of its name, and waits for it.
+func (p *Program) Shell(dir, line string) Result {
+	p.t.Helper()
+	bin := filepath.Dir(p.path())
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir, cmd.Env = dir, append(p.env[:len(p.env):len(p.env)], "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return p.run(ctx, cmd, line)
 }
 
 func (p *Program) command(ctx context.Context, path string, args []string) *exec.Cmd {

@@ -19,6 +19,7 @@
 //
 // A [Group] has versions, and a [Version] has resources. [Kind] describes the resource of a Go type, or of a kind without a Go type.
 // [New] makes a [Server], which [Server.Run] serves until its context ends. [Server.Install] adds an [Extension] at any time.
+// [ListenAndServe] does all that for a program that is one server.
 //
 // # Further documentation
 //

@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
@@ -18,6 +21,25 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"go.uber.org/zap"
 )
+
+// ListenAndServe is the main function of a program that is one server: it makes a server with New, installs the extensions, and runs
+// it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). The error is that of New, Install or Run, and nil
+// after a signal. A second signal ends the process at once.
+func ListenAndServe(opts Options, extensions ...Extension) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
+	defer stop()
+	s, err := New(opts)
+	if err != nil {
+		return err
+	}
+	for _, e := range extensions {
+		if err := s.Install(e); err != nil {
+			return errors.Join(err, s.Close())
+		}
+	}
+	return s.Run(ctx)
+}
 
 // Run listens on Serving.Listen and serves until ctx ends; see Serve.
 func (s *Server) Run(ctx context.Context) error {

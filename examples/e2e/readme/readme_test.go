@@ -9,23 +9,35 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/etcd"
 	"github.com/keelson-dev/keelson/storage/memory"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the README says about storage.
-var storages = []server.Options{
-	{Storage: bolt.At("widgets.db")},                                     // a file
-	{Storage: memory.Open()},                                             // as long as the server lives
-	{Storage: etcd.At("https://10.0.0.1:2379", "https://10.0.0.2:2379")}, // an etcd cluster, for several servers
+// What the README says about kinds.
+type Gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              WidgetSpec `json:"spec,omitempty"`
 }
 
-// And about extensions.
+func (g *Gadget) DeepCopyObject() runtime.Object { return runtime.DeepCopy(g) }
+
+type WidgetSpec struct {
+	Size int32 `json:"size,omitempty"`
+}
+
+// What the README says about storage.
+var storages = []storage.Opener{memory.Open(), bolt.At("widgets.db"), etcd.At("https://10.0.0.1:2379", "https://10.0.0.2:2379")}
+
+// What the README says about extensions.
 func install(srv *server.Server) error {
 	return errors.Join(
 		srv.Install(builtin.New(builtin.Options{})), // namespaces, ConfigMaps, Secrets, Leases and Events; garbage collection
@@ -37,14 +49,17 @@ func install(srv *server.Server) error {
 // Each block of Go in the README is part of a file that is compiled, which a comment above the block names.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	for _, o := range storages[1:2] { // the others make files, and need a cluster
-		srv, err := server.New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(install(srv), srv.Close()); err != nil {
-			t.Error(err)
-		}
+	srv, err := server.New(server.Options{
+		Storage: storages[0], // the others make a file, and need a cluster
+		Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Gadget", server.KindOptions[*Gadget]{}),
+		}}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(install(srv), srv.Close()); err != nil {
+		t.Error(err)
 	}
 	text := read(t, "README.md")
 	if lines := strings.Count(text, "\n"); lines > 200 {

@@ -2,11 +2,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log"
-	"os"
-	"os/signal"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
@@ -25,9 +22,7 @@ type WidgetStatus struct {
 type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	srv, err := server.New(server.Options{
+	err := server.ListenAndServe(server.Options{
 		Storage: bolt.At("widgets.db"),
 		Serving: server.Serving{
 			Listen: "127.0.0.1:6443", Credentials: "widgets.pki", Kubeconfig: "widgets.kubeconfig",
@@ -37,9 +32,6 @@ func main() {
 			server.Kind("Widget", server.KindOptions[*Widget]{}),
 		}}}}},
 	})
-	if err == nil {
-		err = srv.Run(ctx)
-	}
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type WidgetStatus struct {
 type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 
 func main() {
-	err := server.ListenAndServe(server.Options{
+	if err := server.ListenAndServe(server.Options{
 		Storage: bolt.At("widgets.db"),
 		Serving: server.Serving{
 			Listen: "127.0.0.1:6443", Credentials: "widgets.pki", Kubeconfig: "widgets.kubeconfig",
@@ -31,8 +31,7 @@ func main() {
 		Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 			server.Kind("Widget", server.KindOptions[*Widget]{}),
 		}}}}},
-	})
-	if err != nil {
+	}); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -188,6 +188,7 @@ func (s *Server) drain(hs *http.Server) {
 		if s.requests.Wait(ctx) != nil {
 			return // the time is over, or all connections are closed
 		}
+		s.awaitWatches(ctx)
 		select {
 		case <-time.After(s.opts.Serving.CloseDelay):
 			cancel() // connections that are still open have no request
@@ -199,6 +200,19 @@ func (s *Server) drain(hs *http.Server) {
 	}
 	cancel()
 	<-drained
+}
+
+// awaitWatches waits until the watches, which end by themselves, have written their ends. A client that does not read holds it for
+// CloseDelay, or for a tenth of a second if that is longer.
+func (s *Server) awaitWatches(ctx context.Context) {
+	end := time.Now().Add(max(s.opts.Serving.CloseDelay, time.Second/10))
+	for pauses := background.Doubling(time.Millisecond, 10*time.Millisecond); s.watches.Held() > 0 && time.Now().Before(end); {
+		select {
+		case <-time.After(pauses.Step()):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Close ends a server that is not run, and also one that Run or Serve serves; these return after it. Watches end, Close waits for

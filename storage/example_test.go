@@ -67,7 +67,7 @@ func Example() {
 	// Output:
 	// ADDED harbour/dinghy 2
 	// MODIFIED harbour/dinghy 3
-	// {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"dinghy","namespace":"harbour","resourceVersion":"3"},"spec":{"masts":1},"status":{}}
+	// {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"dinghy","namespace":"harbour","resourceVersion":"3"},"spec":{"masts":1}}
 }
 
 // A program moves from one backend to another, and keeps its resourceVersions.

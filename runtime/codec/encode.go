@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -15,13 +16,37 @@ import (
 )
 
 // Encode returns obj as JSON in the form of a response body: fields in struct order, characters HTML-escaped, a newline at the
-// end. kind and apiVersion are those that are set in obj. A list without items has [].
+// end. kind and apiVersion are those that are set in obj. A list without items has []. The status of an object is left out if its type
+// is struct{}.
 func Encode(obj runtime.Object) ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.NewEncoder(&out).Encode(encodable(withItems(obj))); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	text := out.Bytes()
+	if short := withoutVoid(text[:len(text)-1], obj); len(short) < len(text)-1 {
+		return append(short, '\n'), nil
+	}
+	return text, nil
+}
+
+// withoutVoid returns the JSON of obj without its last member if that is the member of a struct{}: see [jsonfield.Void]. It may change
+// text.
+func withoutVoid(text []byte, obj runtime.Object) []byte {
+	const void = `:{}}`
+	if !bytes.HasSuffix(text, []byte(void)) {
+		return text
+	}
+	t := reflect.TypeOf(obj)
+	if t.Kind() != reflect.Pointer {
+		return text
+	}
+	if name := jsonfield.Void(t.Elem()); name != "" {
+		if short, ok := bytes.CutSuffix(text, []byte(`,"`+name+`"`+void)); ok {
+			return append(short, '}')
+		}
+	}
+	return text
 }
 
 // encodable returns the value to encode for obj. For an untyped object it is the map of its members: the object's own method
@@ -76,7 +101,7 @@ func EncodeDocument(obj runtime.Object, gvk schema.GroupVersionKind) (Document, 
 	if err != nil {
 		return Document{}, err
 	}
-	return ParseDocument(text)
+	return ParseDocument(withoutVoid(text, c))
 }
 
 // shallowUnstructured copies the two maps that EncodeDocument changes. The copy always has metadata, because all documents have

@@ -48,7 +48,7 @@ func Example() {
 	fmt.Printf("in a list: %s\n", document.AppendItem(nil, 42))
 	// Output:
 	// problems: [unknown field "spec.mast"]
-	// stored:    {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"victory"},"spec":{"masts":3,"hull":"oak"},"status":{}}
-	// served:    {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"victory","resourceVersion":"42"},"spec":{"masts":3,"hull":"oak"},"status":{}}
-	// in a list: {"metadata":{"name":"victory","resourceVersion":"42"},"spec":{"masts":3,"hull":"oak"},"status":{}}
+	// stored:    {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"victory"},"spec":{"masts":3,"hull":"oak"}}
+	// served:    {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"victory","resourceVersion":"42"},"spec":{"masts":3,"hull":"oak"}}
+	// in a list: {"metadata":{"name":"victory","resourceVersion":"42"},"spec":{"masts":3,"hull":"oak"}}
 }

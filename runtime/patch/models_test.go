@@ -53,7 +53,7 @@ func TestModelsSeeWhatIsSent(t *testing.T) {
 		text  string
 	}{
 		{typedBoat, `{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"name":"b","namespace":"default","uid":"u"},"spec":{"size":1,"crew":[{"id":1,"rank":"mate"}]},"status":{}}`},
-		{typedOdd, `{"apiVersion":"example.com/v1","kind":"Odd","metadata":{},"spec":{"huge":5,"text":"6","any":{"a":[1,null]},"parts":[{"id":"x","next":[{"id":"y"}]}],"raw":{"a":[1]}},"status":{}}`},
+		{typedOdd, `{"apiVersion":"example.com/v1","kind":"Odd","metadata":{},"spec":{"huge":5,"text":"6","any":{"a":[1,null]},"parts":[{"id":"x","next":[{"id":"y"}]}],"raw":{"a":[1]}}}`},
 	} {
 		a, err := models.ObjectToTyped(c.typed)
 		if err != nil {

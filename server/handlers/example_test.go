@@ -70,6 +70,6 @@ func Example() {
 	// Output:
 	// verbs: [get]
 	// 200 hello
-	// 200 {"kind":"City","apiVersion":"geo.example.com/v1","metadata":{"name":"oslo"},"spec":{"country":"Norway"},"status":{}}
+	// 200 {"kind":"City","apiVersion":"geo.example.com/v1","metadata":{"name":"oslo"},"spec":{"country":"Norway"}}
 	// 404 {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"cities.geo.example.com \"rome\" not found","reason":"NotFound","details":{"name":"rome","group":"geo.example.com","kind":"cities"},"code":404}
 }

@@ -53,6 +53,22 @@ func Parse(f reflect.StructField) (field Field, inlined, ok bool) {
 	return field, false, true
 }
 
+// Void returns the name of the last field of a struct if the field is a struct{} with the option omitempty, and "" otherwise, as for the
+// status of a kind without one. encoding/json writes such a field as {}, and this library leaves it out.
+func Void(t reflect.Type) string {
+	if t.Kind() != reflect.Struct || t.NumField() == 0 {
+		return ""
+	}
+	last := t.Field(t.NumField() - 1)
+	if last.Type != reflect.TypeFor[struct{}]() || last.Anonymous || Marshals(t) {
+		return ""
+	}
+	if f, _, ok := Parse(last); ok && f.OmitEmpty && strings.Trim(f.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
+		return f.Name
+	}
+	return ""
+}
+
 // Stringable reports whether the option ",string" has an effect on fields of a kind.
 func Stringable(k reflect.Kind) bool {
 	switch k {

@@ -212,5 +212,10 @@ func Of(t reflect.Type, o Options) (f *Form) {
 	if !ok {
 		return nil
 	}
+	if jsonfield.Void(t) != "" {
+		last := &top.members[len(top.members)-1]
+		last.leaves |= void
+		last.optional = true
+	}
 	return &Form{top}
 }

@@ -5,7 +5,8 @@
 // The answer is "certainly" or "perhaps not", and never a wrong "certainly": on "perhaps not" the caller decodes and encodes the
 // text. The form of a type is computed once, by reflection: the order and names of the fields, the fields that are left out if
 // they are empty or zero, and the rule for each value. Values for which there is no rule, such as floats, interfaces and types
-// with their own JSON methods, are decoded and encoded one by one.
+// with their own JSON methods, are decoded and encoded one by one. The last member of an object is left out if it is a struct{}: see
+// jsonfield.Void.
 //
 // The rules are those of https://pkg.go.dev/encoding/json#Marshal and of sigs.k8s.io/json, which decodes its output.
 package canonical

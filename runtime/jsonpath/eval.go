@@ -3,25 +3,39 @@ package jsonpath
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 )
 
-// mostValues limits the values that an evaluation may visit.
-const mostValues = 1 << 18
+const (
+	// mostSteps limits the steps of an evaluation that has no Budget.
+	mostSteps = 1 << 18
+	// stepBytes is how many bytes of a text cost as much as one value.
+	stepBytes = 64
+	// fewMembers is the size up to which an object with short names is sorted again each time.
+	fewMembers = 8
+)
 
 var (
-	errTooMany = fmt.Errorf("the path comes across more than %d values", mostValues)
+	errTooMany = fmt.Errorf("the path comes across more than %d values and parts of %d bytes of texts", mostSteps, stepBytes)
 	errLoop    = errors.New("range and end are not supported")
 )
 
 // evaluation is one evaluation of a path.
 type evaluation struct {
-	left  int   // the number of values that may still be visited
-	fatal error // an error that ends the evaluation, even where other errors count as a result of a filter
+	left  int                  // the number of steps that may still be taken: values that are visited, or stepBytes bytes of a text
+	fatal error                // an error that ends the evaluation, even where other errors count as a result of a filter
+	known map[uintptr]*members // of objects that are expensive to sort, by the addresses of the objects
 }
 
-// spend counts n values, and reports whether so many may be visited.
+// members is the members of an object, sorted by name.
+type members struct {
+	object map[string]any // is referenced so that its address is not used again
+	names  []string
+	values []any // nil until values is called
+}
+
+// spend counts n steps, and reports whether so many may be taken.
 func (e *evaluation) spend(n int) bool {
 	if e.left -= n; e.left < 0 {
 		e.fatal = errTooMany
@@ -72,15 +86,15 @@ func (e *evaluation) first(s steps, v any) (found any, ok bool) {
 		}
 		switch next := next.(type) {
 		case member:
-			object, _ := v.(map[string]any)
-			if v, ok = object[string(next)]; !ok {
+			if v, ok = e.get(v, string(next)); !ok {
 				return nil, false
 			}
 		case all:
-			if !e.spend(size(v)) {
+			values, ok := e.below(v)
+			if !ok {
 				return nil, false
 			}
-			for _, v := range below(v) {
+			for _, v := range values {
 				if found, ok = e.first(s[i+1:], v); ok || e.fatal != nil {
 					return found, ok
 				}
@@ -101,10 +115,14 @@ func (e *evaluation) firstBelow(s steps, v any) (found any, ok bool) {
 	if found, ok = e.first(s, v); ok || e.fatal != nil {
 		return found, ok
 	}
-	if _, ok := v.(string); ok || !e.spend(size(v)) {
+	if _, ok := v.(string); ok {
 		return nil, false
 	}
-	for _, v := range below(v) {
+	values, ok := e.below(v)
+	if !ok {
+		return nil, false
+	}
+	for _, v := range values {
 		if found, ok = e.firstBelow(s, v); ok || e.fatal != nil {
 			return found, ok
 		}
@@ -115,16 +133,24 @@ func (e *evaluation) firstBelow(s steps, v any) (found any, ok bool) {
 // member is .name.
 type member string
 
-func (m member) eval(_ *evaluation, in []any) ([]any, error) {
+func (m member) eval(e *evaluation, in []any) ([]any, error) {
 	var out []any
 	for _, v := range in {
-		if object, ok := v.(map[string]any); ok {
-			if v, ok = object[string(m)]; ok {
-				out = append(out, v)
-			}
+		if v, ok := e.get(v, string(m)); ok {
+			out = append(out, v)
 		}
 	}
-	return out, nil
+	return out, e.fatal
+}
+
+// get returns the member of v with the given name. Finding it reads the whole name.
+func (e *evaluation) get(v any, name string) (value any, ok bool) {
+	object, ok := v.(map[string]any)
+	if !ok || !e.spend(len(name)/stepBytes) {
+		return nil, false
+	}
+	value, ok = object[name]
+	return value, ok
 }
 
 // all is .* and finds the values directly below.
@@ -133,33 +159,70 @@ type all struct{}
 func (all) eval(e *evaluation, in []any) ([]any, error) {
 	var out []any
 	for _, v := range in {
-		if !e.spend(size(v)) {
+		values, ok := e.below(v)
+		if !ok {
 			return nil, e.fatal
 		}
-		out = append(out, below(v)...)
+		out = append(out, values...)
 	}
 	return out, nil
 }
 
-// below returns the members of an object, sorted by name, the elements of a list, or the bytes of a string.
-func below(v any) []any {
+// below counts and returns the members of an object, sorted by name, the elements of a list, or the bytes of a string. ok is
+// false if they are too many. The slice must not be changed.
+func (e *evaluation) below(v any) (out []any, ok bool) {
+	if !e.spend(size(v)) {
+		return nil, false
+	}
 	switch v := v.(type) {
 	case map[string]any:
-		out := make([]any, 0, len(v))
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, v[name])
+		sorted, ok := e.sorted(v)
+		if !ok {
+			return nil, false
 		}
-		return out
+		if sorted.values == nil {
+			sorted.values = make([]any, len(sorted.names))
+			for i, name := range sorted.names {
+				sorted.values[i] = v[name]
+			}
+		}
+		return sorted.values, true
 	case []any:
-		return v
+		return v, true
 	case string:
 		out := make([]any, len(v))
 		for i := range len(v) {
 			out[i] = v[i]
 		}
-		return out
+		return out, true
 	}
-	return nil
+	return nil, true
+}
+
+// sorted returns the members of an object. It counts the bytes of their names when it sorts them; the caller counts the members.
+// The result is kept if sorting again would be expensive.
+func (e *evaluation) sorted(object map[string]any) (m *members, ok bool) {
+	address := reflect.ValueOf(object).Pointer()
+	if m, ok := e.known[address]; ok {
+		return m, true
+	}
+	m = &members{object: object, names: make([]string, 0, len(object))}
+	long := 0
+	for name := range object {
+		m.names = append(m.names, name)
+		long += len(name) / stepBytes
+	}
+	if !e.spend(long) {
+		return nil, false
+	}
+	slices.Sort(m.names)
+	if long > 0 || len(m.names) > fewMembers {
+		if e.known == nil {
+			e.known = map[uintptr]*members{}
+		}
+		e.known[address] = m
+	}
+	return m, true
 }
 
 // size returns the number of values directly below v.
@@ -193,10 +256,11 @@ func descend(e *evaluation, in []any, out *[]any) {
 		if _, ok := v.(string); ok { // bytes contain no values
 			continue
 		}
-		if !e.spend(size(v)) {
+		values, ok := e.below(v)
+		if !ok {
 			return
 		}
-		descend(e, below(v), out)
+		descend(e, values, out)
 	}
 }
 
@@ -310,8 +374,13 @@ func (w word) eval(e *evaluation, in []any) ([]any, error) {
 	case "end":
 		return nil, errLoop
 	}
-	return in, fmt.Errorf("unrecognized identifier %s", string(w))
+	return in, wordError(w)
 }
+
+// wordError is the error of a word. Its text is not made in advance, because a filter may ignore the error for many elements.
+type wordError word
+
+func (w wordError) Error() string { return "unrecognized identifier " + string(w) }
 
 // filter is [?(left operator right)], or [?(left)] with the operator "".
 type filter struct {
@@ -367,6 +436,6 @@ func (f filter) passes(e *evaluation, element any) (ok, fault bool, err error) {
 	if len(right) > 1 {
 		return false, true, errSeveral
 	}
-	ok, err = compare(f.operator, left[0], right[0])
+	ok, err = e.compare(f.operator, left[0], right[0])
 	return ok, false, err
 }

@@ -39,7 +39,7 @@ func (b *Budget) begin() (e *evaluation, may int) {
 }
 
 // end subtracts the steps that an evaluation has taken. may is the number that it was allowed to take.
-func (b *Budget) end(e *evaluation, may int) { b.left -= may - max(e.left, 0) }
+func (b *Budget) end(e *evaluation, may int) { b.left -= may - e.left }
 
 // Read takes the steps for a text of the given length that the caller is going to read. It returns false if the Budget has too
 // few; then it takes none. A text of less than 64 bytes takes no steps.

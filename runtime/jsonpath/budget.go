@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -16,25 +14,43 @@ var ErrSpent = errors.New("the path comes across more values than there may be")
 const eachMay = 100
 
 // Budget limits the total cost of evaluating several paths and of printing the values that they find. A step is about one value
-// that an evaluation visits or that is printed. A quarter of the steps is a reserve, from which each path and each text may take
-// a few steps, so that one expensive path leaves some steps to cheap ones. The zero Budget has no steps. A Budget must not be
-// used concurrently.
-type Budget struct{ left, reserve int }
+// that an evaluation visits or that is printed, or 64 bytes of a text that is read: of a name that is sorted or found, a text
+// that is compared, or a text that is printed as JSON. A quarter of the steps is a reserve, from which each path and each text
+// may take a few steps, so that one expensive path leaves some steps to cheap ones. The zero Budget has no steps.
+//
+// A Budget keeps the order of the members of large objects, which is sorted once. So the values must not be changed as long as
+// the Budget is used. A Budget must not be used concurrently.
+type Budget struct {
+	left, reserve int
+	evaluation    evaluation // the present or last one
+}
 
 // NewBudget returns a Budget with the given number of steps.
-func NewBudget(steps int) *Budget { return &Budget{steps, steps / 4} }
+func NewBudget(steps int) *Budget { return &Budget{left: steps, reserve: steps / 4} }
 
 // Left returns the number of steps that are left, including the reserve.
 func (b *Budget) Left() int { return b.left }
 
-// begin returns a new evaluation, and the number of steps that it may take.
+// begin returns a new evaluation, which keeps the sorted members of the last one, and the number of steps that it may take.
 func (b *Budget) begin() (e *evaluation, may int) {
 	may = max(b.left-b.reserve, min(b.left, eachMay), 0)
-	return &evaluation{left: may}, may
+	b.evaluation.left, b.evaluation.fatal = may, nil
+	return &b.evaluation, may
 }
 
 // end subtracts the steps that an evaluation has taken. may is the number that it was allowed to take.
-func (b *Budget) end(e *evaluation, may int) { b.left -= may - max(e.left, 0) }
+func (b *Budget) end(e *evaluation, may int) { b.left -= may - e.left }
+
+// Read takes the steps for a text of the given length that the caller is going to read. It returns false if the Budget has too
+// few; then it takes none. A text of less than 64 bytes takes no steps.
+func (b *Budget) Read(length int) bool {
+	steps := length / stepBytes
+	if _, may := b.begin(); steps > may {
+		return false
+	}
+	b.left -= steps
+	return true
+}
 
 // First returns the first value that p finds in root; found is false if there is none. It visits no more values than necessary.
 // The error is that of [Path.Find], or ErrSpent.
@@ -110,8 +126,13 @@ func (w *writing) add(value any) {
 		if !w.may(1 + len(value)) { // the cost of sorting the names
 			return
 		}
+		sorted, ok := w.e.sorted(value)
+		if !ok {
+			w.cut = true
+			return
+		}
 		open := byte('{')
-		for _, name := range slices.Sorted(maps.Keys(value)) {
+		for _, name := range sorted.names {
 			w.text = append(w.text, open)
 			open = ','
 			w.scalar(name)
@@ -147,12 +168,13 @@ func (w *writing) end(open byte, brackets string) {
 
 // scalar writes a value that contains no other values.
 func (w *writing) scalar(value any) {
-	if !w.may(1) {
-		return
-	}
 	text, long := value.(string)
 	if long = long && len(text) > w.most; long {
-		value = text[:within(text, w.most)] // escapes only make the text longer
+		text = text[:within(text, w.most)] // escapes only make the text longer
+		value = text
+	}
+	if !w.may(1 + len(text)/stepBytes) {
+		return
 	}
 	written, err := json.Marshal(value)
 	if err != nil { // the value has no JSON
@@ -163,8 +185,8 @@ func (w *writing) scalar(value any) {
 	w.may(0)
 }
 
-// may counts values, and reports whether writing may continue.
-func (w *writing) may(values int) bool {
-	w.cut = w.cut || len(w.text) > w.most || !w.e.spend(values)
+// may counts steps, and reports whether writing may continue.
+func (w *writing) may(steps int) bool {
+	w.cut = w.cut || len(w.text) > w.most || !w.e.spend(steps)
 	return !w.cut
 }

@@ -124,6 +124,96 @@ func TestStepsAreLinear(t *testing.T) {
 	}
 }
 
+// A text of n bytes that is read costs at least n/64 steps, whatever reads it. So the default number of steps of a row is soon
+// spent by paths that read the same long texts again and again.
+func TestStepsCountBytes(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 30
+	for name, of := range map[string]struct {
+		path   string
+		object any
+		steps  int // at least
+	}{
+		"sorted names":            {zeros(2700) + ".*", longNames(14, 100_000), 14 * 100_000 / 64},
+		"sorted names below":      {zeros(2700) + "..none", longNames(14, 100_000), 14 * 100_000 / 64},
+		"two sorted names":        {zeros(20_000) + ".*", longNames(2, 700_000), 2 * 700_000 / 64},
+		"order of texts":          {zeros(4400) + "[?(@.a<@.b)]", longTexts(700_000), 4400 * (700_000 / 64)},
+		"equal texts":             {zeros(4400) + "[?(@.a==@.b)]", longTexts(700_000), 4400 * (700_000 / 64)},
+		"name in a path":          {zeros(2000) + "." + strings.Repeat("k", 100_000), longNames(1, 1), 2000 * (100_000 / 64)},
+		"name in a filter":        {".l" + "[?(@." + strings.Repeat("k", 100_000) + ")]", map[string]any{"l": wide(2000)}, 2000 * (100_000 / 64)},
+		"name of a direct path":   {".l.*." + strings.Repeat("k", 100_000), map[string]any{"l": wide(2000)}, 2000 * (100_000 / 64)},
+		"actions that do nothing": {".l" + strings.Repeat("}{", 100_000), longNames(1, 1), 100_000},
+	} {
+		p := parsed(t, of.path)
+		b := jsonpath.NewBudget(most)
+		if _, _, err := b.First(p, of.object); err != nil {
+			t.Fatal(err)
+		}
+		if steps := most - b.Left(); steps < of.steps {
+			t.Errorf("%s: %d steps, want %d at least", name, steps, of.steps)
+		}
+		if v, found, err := jsonpath.NewBudget(1<<16).First(p, of.object); !errors.Is(err, jsonpath.ErrSpent) {
+			t.Errorf("%s: a %T, %t, %v; want ErrSpent", name, v, found, err)
+		}
+	}
+	b := jsonpath.NewBudget(most)
+	if text, whole := b.Text([]any{strings.Repeat("x", 64_000)}, 100_000); len(text) != 64_004 || !whole || most-b.Left() < 1000 {
+		t.Errorf("%d bytes of JSON, whole %t, take %d steps; want 1000 at least", len(text), whole, most-b.Left())
+	}
+	if text, whole := jsonpath.NewBudget(5_000).Text(longNames(14, 100_000), 1000); len(text) > 1000 || whole {
+		t.Errorf("an object with names that are too long to be sorted is %q, whole %t", text, whole)
+	}
+	if b := jsonpath.NewBudget(10); !b.Read(63) || !b.Read(640) || b.Left() != 0 || b.Read(64) || !b.Read(63) {
+		t.Errorf("Read leaves %d steps", b.Left())
+	}
+	// Texts of different lengths are not equal, and a short text is soon compared.
+	for _, operator := range []string{"==", "!=", "<", ">="} {
+		b := jsonpath.NewBudget(1000)
+		_, found, err := b.First(parsed(t, ".l[0][?(@.a"+operator+"'x')]"), longTexts(700_000))
+		if err != nil || found != (operator == "!=" || operator == ">=") {
+			t.Errorf("%s: %t, %v", operator, found, err)
+		}
+	}
+}
+
+// The names of an object are sorted once for all paths of a Budget, and also within Find.
+func TestNamesAreSortedOnce(t *testing.T) {
+	t.Parallel()
+	many := map[string]any{}
+	for i := range 100 {
+		many[fmt.Sprintf("name-%02d", i)] = int64(i)
+	}
+	for length, object := range map[int]any{70_000: longNames(14, 70_000), 0: map[string]any{"l": []any{many}}} {
+		sorted, err := parsed(t, ".l[0].*").Find(object)
+		if err != nil || len(sorted) < 14 {
+			t.Fatal(sorted, err)
+		}
+		for i, v := range sorted {
+			if v != int64(i) {
+				t.Fatalf("value %d is %v", i, v)
+			}
+		}
+		b := jsonpath.NewBudget(1 << 20)
+		used := func(path string) int {
+			before := b.Left()
+			if v, found, err := b.First(parsed(t, path), object); v != int64(0) || !found || err != nil {
+				t.Fatalf("%s: %v, %t, %v", path, v, found, err)
+			}
+			return before - b.Left()
+		}
+		once, again := used(".l[0].*"), used(".l[0].*")
+		if want := 14 * (length / 64); once-again != want {
+			t.Errorf("the first path takes %d steps and the second %d, want a difference of %d", once, again, want)
+		}
+		if many := used(zeros(3) + ".*"); many > 3*again {
+			t.Errorf("the members of an object three times take %d steps, once %d", many, again)
+		}
+		if all, err := parsed(t, zeros(2)+".*").Find(object); err != nil || !reflect.DeepEqual(all, append(sorted, sorted...)) {
+			t.Errorf("%v, %v", all, err)
+		}
+	}
+}
+
 // All paths share a Budget, and expensive paths leave enough steps for cheap ones.
 func TestBudget(t *testing.T) {
 	t.Parallel()

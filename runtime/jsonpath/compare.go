@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -13,14 +14,18 @@ var (
 
 // compare evaluates a comparison. Both operands must be strings, bools, whole numbers or other numbers; bools allow only == and
 // !=.
-func compare(operator string, a, b any) (bool, error) {
-	order, ordered, err := orderOf(a, b)
+func (e *evaluation) compare(operator string, a, b any) (bool, error) {
+	equality := false
 	switch operator {
 	case "==", "!=":
-		return err == nil && (order == 0) == (operator == "=="), err
+		equality = true
 	case "<", "<=", ">", ">=":
 	default:
 		return false, fmt.Errorf("unrecognized filter operator %s", operator)
+	}
+	order, ordered, err := e.orderOf(a, b, equality)
+	if equality {
+		return err == nil && (order == 0) == (operator == "=="), err
 	}
 	if err == nil && !ordered {
 		err = errKinds
@@ -41,12 +46,13 @@ func compare(operator string, a, b any) (bool, error) {
 }
 
 // orderOf returns a negative number, 0 or a positive number if a is less than, equal to or larger than b. ordered is false if the
-// two values have no order.
-func orderOf(a, b any) (order int, ordered bool, err error) {
+// two values have no order. With equality the order only says whether the values are equal.
+func (e *evaluation) orderOf(a, b any, equality bool) (order int, ordered bool, err error) {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
-			return cmp.Compare(a, b), true, nil
+			order, err = e.orderOfTexts(a, b, equality)
+			return order, true, err
 		}
 	case float64:
 		if b, ok := b.(float64); ok {
@@ -66,6 +72,21 @@ func orderOf(a, b any) (order int, ordered bool, err error) {
 		return 0, false, errKinds
 	}
 	return cmp.Compare(x, y), true, nil
+}
+
+// orderOfTexts is the function orderOf for texts. It counts the bytes that it reads.
+func (e *evaluation) orderOfTexts(a, b string, equality bool) (int, error) {
+	switch {
+	case equality && len(a) != len(b):
+		return 1, nil
+	case !e.spend(min(len(a), len(b)) / stepBytes):
+		return 0, e.fatal
+	case equality && a == b:
+		return 0, nil
+	case equality:
+		return 1, nil
+	}
+	return strings.Compare(a, b), nil
 }
 
 // wholeOf returns a whole number, which is from JSON, from a path, or a byte of a string.

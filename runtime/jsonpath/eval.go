@@ -3,31 +3,7 @@ package jsonpath
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 )
-
-// mostValues limits the values that an evaluation may visit.
-const mostValues = 1 << 18
-
-var (
-	errTooMany = fmt.Errorf("the path comes across more than %d values", mostValues)
-	errLoop    = errors.New("range and end are not supported")
-)
-
-// evaluation is one evaluation of a path.
-type evaluation struct {
-	left  int   // the number of values that may still be visited
-	fatal error // an error that ends the evaluation, even where other errors count as a result of a filter
-}
-
-// spend counts n values, and reports whether so many may be visited.
-func (e *evaluation) spend(n int) bool {
-	if e.left -= n; e.left < 0 {
-		e.fatal = errTooMany
-	}
-	return e.fatal == nil
-}
 
 // step maps values to the values that it finds in them. On an error it also returns the values that a filter which tests for
 // existence counts as found.
@@ -72,15 +48,15 @@ func (e *evaluation) first(s steps, v any) (found any, ok bool) {
 		}
 		switch next := next.(type) {
 		case member:
-			object, _ := v.(map[string]any)
-			if v, ok = object[string(next)]; !ok {
+			if v, ok = e.get(v, string(next)); !ok {
 				return nil, false
 			}
 		case all:
-			if !e.spend(size(v)) {
+			values, ok := e.below(v)
+			if !ok {
 				return nil, false
 			}
-			for _, v := range below(v) {
+			for _, v := range values {
 				if found, ok = e.first(s[i+1:], v); ok || e.fatal != nil {
 					return found, ok
 				}
@@ -101,10 +77,14 @@ func (e *evaluation) firstBelow(s steps, v any) (found any, ok bool) {
 	if found, ok = e.first(s, v); ok || e.fatal != nil {
 		return found, ok
 	}
-	if _, ok := v.(string); ok || !e.spend(size(v)) {
+	if _, ok := v.(string); ok {
 		return nil, false
 	}
-	for _, v := range below(v) {
+	values, ok := e.below(v)
+	if !ok {
+		return nil, false
+	}
+	for _, v := range values {
 		if found, ok = e.firstBelow(s, v); ok || e.fatal != nil {
 			return found, ok
 		}
@@ -115,16 +95,14 @@ func (e *evaluation) firstBelow(s steps, v any) (found any, ok bool) {
 // member is .name.
 type member string
 
-func (m member) eval(_ *evaluation, in []any) ([]any, error) {
+func (m member) eval(e *evaluation, in []any) ([]any, error) {
 	var out []any
 	for _, v := range in {
-		if object, ok := v.(map[string]any); ok {
-			if v, ok = object[string(m)]; ok {
-				out = append(out, v)
-			}
+		if v, ok := e.get(v, string(m)); ok {
+			out = append(out, v)
 		}
 	}
-	return out, nil
+	return out, e.fatal
 }
 
 // all is .* and finds the values directly below.
@@ -133,46 +111,13 @@ type all struct{}
 func (all) eval(e *evaluation, in []any) ([]any, error) {
 	var out []any
 	for _, v := range in {
-		if !e.spend(size(v)) {
+		values, ok := e.below(v)
+		if !ok {
 			return nil, e.fatal
 		}
-		out = append(out, below(v)...)
+		out = append(out, values...)
 	}
 	return out, nil
-}
-
-// below returns the members of an object, sorted by name, the elements of a list, or the bytes of a string.
-func below(v any) []any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make([]any, 0, len(v))
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, v[name])
-		}
-		return out
-	case []any:
-		return v
-	case string:
-		out := make([]any, len(v))
-		for i := range len(v) {
-			out[i] = v[i]
-		}
-		return out
-	}
-	return nil
-}
-
-// size returns the number of values directly below v.
-func size(v any) int {
-	switch v := v.(type) {
-	case map[string]any:
-		return len(v)
-	case []any:
-		return len(v)
-	case string:
-		return len(v)
-	}
-	return 0
 }
 
 // descent is .. and finds the values themselves and all values below them that contain other values.
@@ -193,10 +138,11 @@ func descend(e *evaluation, in []any, out *[]any) {
 		if _, ok := v.(string); ok { // bytes contain no values
 			continue
 		}
-		if !e.spend(size(v)) {
+		values, ok := e.below(v)
+		if !ok {
 			return
 		}
-		descend(e, below(v), out)
+		descend(e, values, out)
 	}
 }
 
@@ -310,8 +256,13 @@ func (w word) eval(e *evaluation, in []any) ([]any, error) {
 	case "end":
 		return nil, errLoop
 	}
-	return in, fmt.Errorf("unrecognized identifier %s", string(w))
+	return in, wordError(w)
 }
+
+// wordError is the error of a word. Its text is not made in advance, because a filter may ignore the error for many elements.
+type wordError word
+
+func (w wordError) Error() string { return "unrecognized identifier " + string(w) }
 
 // filter is [?(left operator right)], or [?(left)] with the operator "".
 type filter struct {
@@ -367,6 +318,6 @@ func (f filter) passes(e *evaluation, element any) (ok, fault bool, err error) {
 	if len(right) > 1 {
 		return false, true, errSeveral
 	}
-	ok, err = compare(f.operator, left[0], right[0])
+	ok, err = e.compare(f.operator, left[0], right[0])
 	return ok, false, err
 }

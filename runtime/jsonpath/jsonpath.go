@@ -14,12 +14,15 @@ type Path struct {
 // Find returns the values that the path leads to in root, in order. A value on the way that is absent or null, or that is not an
 // object where a member is selected, yields nothing. Find returns an error if a value is not a list where an element is selected,
 // if an element does not exist, or if values cannot be compared.
-func (p *Path) Find(root any) ([]any, error) { return p.find(&evaluation{left: mostValues}, root) }
+func (p *Path) Find(root any) ([]any, error) { return p.find(&evaluation{left: mostSteps}, root) }
 
 // find is Find with a given evaluation.
 func (p *Path) find(e *evaluation, root any) ([]any, error) {
 	var first []any
 	for i, action := range p.actions {
+		if i > 0 && !e.spend(1) { // an action may have no steps
+			return nil, e.fatal
+		}
 		found, err := action.eval(e, []any{root})
 		if err = errors.Join(err, e.fatal); err != nil {
 			return nil, err

@@ -49,7 +49,8 @@ type Options struct {
 // that need little.
 type RowLimits struct {
 	// Steps is the number of values of the object that the paths of all columns may visit and texts may consist of; 0 means
-	// 65,536.
+	// 65,536. In addition, each 64 bytes of a text count as a value when the text is read: when names of members are sorted or
+	// found, and when texts are compared, printed as JSON or read as dates.
 	Steps int
 	// CellBytes is the maximum length of one cell; 0 means 16 KiB.
 	CellBytes int

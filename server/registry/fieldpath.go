@@ -105,11 +105,22 @@ func (p fieldPath) find(obj runtime.Object, fill bool) reflect.Value {
 	return v
 }
 
+// in returns the value at the path in an untyped object, or nil if there is none. It does not use the functions of package
+// unstructured, whose errors contain the value as text, however large it is.
+func (p fieldPath) in(object map[string]any) any {
+	v := any(object)
+	for _, name := range p.names {
+		object, _ := v.(map[string]any)
+		v = object[name]
+	}
+	return v
+}
+
 // integer returns the integer at the path. It returns false if there is none.
 func (p fieldPath) integer(obj runtime.Object) (int32, bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		n, found, err := unstructured.NestedInt64(u.Object, p.names...)
-		return int32(min(max(n, math.MinInt32), math.MaxInt32)), found && err == nil
+		n, ok := p.in(u.Object).(int64)
+		return int32(min(max(n, math.MinInt32), math.MaxInt32)), ok
 	}
 	v := p.find(obj, false)
 	if len(p.steps) == 0 || !v.IsValid() {
@@ -130,7 +141,7 @@ func (p fieldPath) setInteger(obj runtime.Object, n int32) error {
 // text returns the string at the path, or "" if there is none.
 func (p fieldPath) text(obj runtime.Object) string {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		text, _, _ := unstructured.NestedString(u.Object, p.names...) // "" if the value is no string
+		text, _ := p.in(u.Object).(string)
 		return text
 	}
 	if len(p.steps) == 0 {

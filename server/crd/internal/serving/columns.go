@@ -139,7 +139,7 @@ func (r *row) cell(columnType string, value any) any {
 			return v
 		}
 	case "date":
-		if text, ok := value.(string); ok && len(text) > r.limits.CellBytes {
+		if text, ok := value.(string); ok && (len(text) > r.limits.CellBytes || !r.budget.Read(len(text))) {
 			return cutShort
 		} else if ok {
 			return age(text)

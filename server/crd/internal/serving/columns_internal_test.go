@@ -165,6 +165,33 @@ func TestRowsAreBounded(t *testing.T) { // not parallel: it counts bytes allocat
 	}
 }
 
+// A row of a path or a date that is long allocates no more than one of short ones, whatever the number of values or columns is.
+func TestLongTextsAreBounded(t *testing.T) { // not parallel: it counts bytes allocated
+	object := wideObject(8000) // the text has 16,000 bytes, which is less than CellBytes
+	for name, of := range map[string]struct {
+		columns    int
+		kind, path string
+	}{
+		"a word in a filter that ignores the error": {1, "string", ".spec.list[?(" + strings.Repeat("w", 100_000) + ")]"},
+		"texts that are not dates":                  {5000, "date", ".spec.text"},
+	} {
+		c := newColumns(columnsOf(of.columns, of.kind, of.path), RowLimits{})
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		cells, err := c.Row(t.Context(), object)
+		goruntime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 8<<20 {
+			t.Errorf("%s: a row allocates %d bytes, want 8 MiB at most", name, allocated)
+		}
+		if n := of.columns; n > 1 && (cells[1] != "<invalid>" || cells[n] != cutShort) || cells[n+1] != "True" || cells[n+2] != true {
+			t.Errorf("%s: the cells are %v, %v, and %v", name, cells[1], cells[n], cells[n+1:])
+		}
+	}
+}
+
 // BenchmarkWideRow makes a row of 50 columns from an object of some hundred kilobytes.
 func BenchmarkWideRow(b *testing.B) {
 	object := wideObject(40_000)

@@ -95,4 +95,6 @@
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500
+//	  memory of the values in a converted object             8 MiB, in all as much more than what was sent  conversion.Options.MaxDecodedBytes          500
+//	  converted object                                       3 MiB, in all as much and 4 times what's sent  conversion.Options.MaxObjectBytes           500
 package server

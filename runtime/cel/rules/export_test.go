@@ -23,7 +23,7 @@ func (c *Compiler) Estimates(props *apiextensionsv1.JSONSchemaProps) []Estimate 
 	}
 	one := uint64(1)
 	var all []Estimate
-	j := judge{ctx: context.Background(), compiler: c, observe: func(path string, r *compiled, times uint64) {
+	j := judge{ctx: context.Background(), compiler: c, made: newMade(), observe: func(path string, r *compiled, times uint64) {
 		all = append(all, Estimate{path, r.cost(), r.messageCost(), times, r.usesOldSelf, r.fault != ""})
 	}}
 	j.check(nil, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})

@@ -81,6 +81,7 @@
 //	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
 //	  values that the columns of a row visit (CRDs)          65,536                                         crd.Options.Rows                            the cell is cut: ...
 //	  a cell, all cells of a row (CRDs)                      16 KiB, 128 KiB                                crd.Options.Rows                            the cell is cut: ...
+//	  rules of a definition (CRDs)                           1,000, 64 KiB with 60 bytes more for each      -                                           422
 //	Answers
 //	  message of a Status                                    32 KiB                                         -                                           cut, with a note
 //	  causes of a Status                                     256, 48 KiB                                    -                                           the last has the number of the rest

@@ -29,3 +29,10 @@ func (c *Compiler) Estimates(props *apiextensionsv1.JSONSchemaProps) []Estimate 
 	j.check(nil, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
 	return all
 }
+
+// Kept returns the number of rules that Check has kept for Take.
+func (c *Compiler) Kept() int {
+	c.checked.mu.Lock()
+	defer c.checked.mu.Unlock()
+	return c.checked.kept
+}

@@ -111,7 +111,7 @@ func swagger(o Options, paths map[string]spec.PathItem, definitions map[string]s
 
 // checkV2 is checkV3 for documents of OpenAPI v2.
 func checkV2(body []byte) (*openapi_v2.Document, error) {
-	d, err := openapi_v2.ParseDocument(body)
+	d, err := parseV2(body)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
 	}

@@ -1,11 +1,15 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -54,4 +58,45 @@ func compare(t *testing.T, body string, got, want proto.Message, err, wrong erro
 	} else if err == nil && !proto.Equal(got, want) {
 		t.Errorf("%s: got\n%v, want\n%v", body, got, want)
 	}
+}
+
+// TestNodes compares the nodes of JSON texts with those of the YAML parser.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	for _, value := range []any{
+		nil, true, false, 0, -5, 1.5, 1e21, -1e-7, 1e300, uint64(math.MaxUint64), json.Number("123456789012345678901234567890"), json.Number("1e5"), json.Number("1E400"), json.Number("-0"), json.Number("1.0"),
+		"", "a", "true", "5", "null", "~", "a\"b\\c/d\n\t\u0001<&>\u2028", "é…😀", "yes", "0x1", "2026-01-02", strings.Repeat("long ", 50), "<<",
+		[]any{}, map[string]any{}, []any{[]any{}, map[string]any{"a": []any{1, "b", nil}}}, map[string]any{"": map[string]any{"<<": "x", "5": 5}},
+	} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := nodesOf(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var want yaml.Node
+		if err := yaml.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := describe(got), describe(want.Content[0]); a != b {
+			t.Errorf("%s: %s, want %s", text, a, b)
+		}
+	}
+	for _, text := range []string{"", "{", "[", `"`, `"\`, "{}x", "[1,", `{"a"}`, `{"a":}`, `{"a":1,}`, "[,]", " {}", "{a:1}", `"\x"`} {
+		if _, err := nodesOf([]byte(text)); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+}
+
+// describe returns the kinds, tags and values of a node.
+func describe(n *yaml.Node) string {
+	out := fmt.Sprintf("%d %s %q (", n.Kind, n.Tag, n.Value)
+	for _, inside := range n.Content {
+		out += describe(inside)
+	}
+	return out + ")"
 }

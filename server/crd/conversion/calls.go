@@ -182,7 +182,7 @@ func (w *Webhook) ask(c *call) *problem {
 		w.factory.big.Lock()
 		defer w.factory.big.Unlock()
 	}
-	p := (*problem)(nil)
+	var p *problem
 	if c.share, p = w.admit(c, uid, answer); p != nil {
 		return c.fail(p)
 	}

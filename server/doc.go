@@ -81,6 +81,7 @@
 //	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
 //	  values or 64 bytes of texts read for a row (CRDs)      65,536                                         crd.Options.Rows                            the cell is cut: ...
 //	  a cell, all cells of a row (CRDs)                      16 KiB, 128 KiB                                crd.Options.Rows                            the cell is cut: ...
+//	  rules of a definition (CRDs)                           1,000, 64 KiB with 60 bytes more for each      -                                           422
 //	Answers
 //	  message of a Status                                    32 KiB                                         -                                           cut, with a note
 //	  causes of a Status                                     256, 48 KiB                                    -                                           the last has the number of the rest
@@ -95,4 +96,6 @@
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500
+//	  memory of the values in a converted object             8 MiB, in all as much more than what was sent  conversion.Options.MaxDecodedBytes          500
+//	  converted object                                       3 MiB, in all as much and 4 times what's sent  conversion.Options.MaxObjectBytes           500
 package server

@@ -291,6 +291,12 @@ func (h *Host) Check(checks ...Check) error {
 // Metrics returns a registerer for collectors whose metrics /metrics shows with those of the server.
 func (h *Host) Metrics() prometheus.Registerer { return h.s.metrics.Registerer() }
 
+// Limits returns the limits of the server, with the defaults in place of zeros where this package has the default.
+func (h *Host) Limits() Limits { return h.s.opts.Limits }
+
+// Bytes returns the budget of Limits.Bytes, for memory that an extension takes on behalf of clients.
+func (h *Host) Bytes() *flowcontrol.Budget { return h.s.bytes }
+
 // Handle serves a fixed path ("/debug/state"), behind the filter chain. If path ends with "/", it also serves all paths below it.
 // Paths of the API, and paths that the server serves itself, are refused.
 func (h *Host) Handle(path string, handler http.Handler) error {

@@ -71,6 +71,8 @@ type Limits struct {
 	//   - A list that no cache has: the part that is read at once, about 2 MiB.
 	//   - A watch that begins with all objects: 160 KiB until they are sent.
 	//   - Events above 16 KiB that a watch has not sent.
+	//   - The answer of a conversion webhook whose values take more than 32 KiB: its length and its values while it is decoded, for
+	//     no user. After that, twice the values for each request that receives them.
 	//
 	// A request that needs more than a whole bound takes the whole bound. If there is no room for an event, the watch ends with
 	// the error 429, and the client can continue where it was. Events that a cache makes once for all watches count once, for no

@@ -96,6 +96,9 @@ func (t *DeclType) Type() *celgo.Type { return t.typ }
 // IsObject reports whether the type has fields.
 func (t *DeclType) IsObject() bool { return t.Fields != nil }
 
+// HasObjects reports whether the type is an object type or has one in it.
+func (t *DeclType) HasObjects() bool { return t != nil && (t.Fields != nil || t.Elem.HasObjects()) }
+
 // Named returns the type with a name for each unnamed object type in it. The name is root followed by the path to the object
 // type, as in root.spec.containers.@idx or root.labels.@elem. Types are distinguished only by their names, so an Environment must
 // not have two types with the same name.

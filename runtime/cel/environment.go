@@ -70,19 +70,11 @@ func withPlanner(e *Environment) (*Environment, error) {
 // Extend returns the environment with more variables. types lists further object types that expressions may use. The types of the
 // variables need not be listed.
 func (e *Environment) Extend(variables []Variable, types ...*DeclType) (*Environment, error) {
-	roots := maps.Clone(e.roots)
-	if roots == nil {
-		roots = make(map[string]*DeclType, len(variables))
-	}
 	var opts []celgo.EnvOption
 	for _, v := range variables {
 		typ := v.Type.typ
 		if v.Optional {
 			typ = celgo.OptionalType(typ)
-		}
-		roots[v.Name] = v.Type
-		if v.SizesOthers {
-			roots[otherNames] = v.Type
 		}
 		types = append(types, v.Type)
 		opts = append(opts, celgo.Variable(v.Name, typ))
@@ -93,5 +85,24 @@ func (e *Environment) Extend(variables []Variable, types ...*DeclType) (*Environ
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
 	}
-	return &Environment{version: e.version, env: env, planner: e.planner, roots: roots, operators: e.operators}, nil
+	return &Environment{version: e.version, env: env, planner: e.planner, roots: e.rootsWith(variables), operators: e.operators}, nil
+}
+
+// Resized returns the environment with other types of variables that it has already, for the estimates of costs. A type may differ
+// from the one before only in the sizes of its values, and there may be no objects in it. Resized is much faster than Extend.
+func (e *Environment) Resized(variables []Variable) *Environment {
+	return &Environment{version: e.version, env: e.env, planner: e.planner, roots: e.rootsWith(variables), operators: e.operators}
+}
+
+// rootsWith returns the types of the variables of e and of more variables.
+func (e *Environment) rootsWith(variables []Variable) map[string]*DeclType {
+	roots := make(map[string]*DeclType, len(e.roots)+len(variables)+1)
+	maps.Copy(roots, e.roots)
+	for _, v := range variables {
+		roots[v.Name] = v.Type
+		if v.SizesOthers {
+			roots[otherNames] = v.Type
+		}
+	}
+	return roots
 }

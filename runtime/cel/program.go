@@ -56,7 +56,8 @@ func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program,
 	}
 	costs := &library.Costs{Sizes: sizes(e.roots), ConstantPatterns: constant}
 	options := []celgo.ProgramOption{celgo.CostTracking(costs), library.Efforts(), e.operators}
-	if found := leftovers(checked.NativeRep()); len(found) > 0 {
+	loops, found := leftovers(checked.NativeRep())
+	if len(found) > 0 {
 		options = append(options, celgo.CustomDecoratorV2(tidy(found)))
 	}
 	program, err := e.planner.Program(checked, options...)
@@ -70,20 +71,22 @@ func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program,
 	if err != nil {
 		return nil, &CompileError{Stage: Estimating, Detail: err.Error(), references: references}
 	}
-	return &Program{program: program, typ: typ, cost: Cost(estimate), loops: loops(checked.NativeRep()), references: references, regexSize: regexSize}, nil
+	return &Program{program: program, typ: typ, cost: Cost(estimate), loops: loops, references: references, regexSize: regexSize}, nil
 }
 
 // regexes returns the number of instructions of all constant regular expressions of an expression, and whether all its regular
 // expressions are constants.
 func regexes(parsed *ast.AST) (size int, constant bool) {
-	isCall := func(e ast.NavigableExpr) bool { return e.Kind() == ast.CallKind }
 	constant = true
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(parsed), isCall) {
+	ast.PreOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind {
+			return
+		}
 		call := e.AsCall()
 		switch call.FunctionName() {
 		case "matches", "find", "findAll":
 		default:
-			continue
+			return
 		}
 		at := 0
 		if !call.IsMemberFunction() {
@@ -101,7 +104,7 @@ func regexes(parsed *ast.AST) (size int, constant bool) {
 				size += regexsize.Of(string(pattern))
 			}
 		}
-	}
+	}))
 	return size, constant
 }
 

@@ -14,11 +14,14 @@ import (
 // When a variable is read, cel-go looks for an entry with the id of the variable, and removes the entries above it. There is
 // never such an entry. So the first variable that each step reads gets the id of the entry that the step before has left.
 
-// leftovers returns, by the id of the variable that a step of a comprehension reads first, the id of the entry that a step
-// leaves.
-func leftovers(checked *ast.AST) map[int64]int64 {
-	found := make(map[int64]int64)
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.ComprehensionKind)) {
+// leftovers reports whether an expression has comprehensions. It returns, by the id of the variable that a step of a comprehension
+// reads first, the id of the entry that a step leaves.
+func leftovers(checked *ast.AST) (loops bool, found map[int64]int64) {
+	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.ComprehensionKind {
+			return
+		}
+		loops = true
 		c := e.AsComprehension()
 		// The condition is evaluated first in a step. A constant condition reads nothing; then the expression for the result is
 		// first.
@@ -27,15 +30,13 @@ func leftovers(checked *ast.AST) map[int64]int64 {
 			of = c.LoopStep()
 		}
 		if id, ok := firstRead(of); ok {
+			if found == nil {
+				found = make(map[int64]int64)
+			}
 			found[id] = of.ID()
 		}
-	}
-	return found
-}
-
-// loops reports whether an expression has comprehensions.
-func loops(checked *ast.AST) bool {
-	return len(ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.ComprehensionKind))) > 0
+	}))
+	return loops, found
 }
 
 // firstRead returns the id of the variable if a variable is the first thing that an expression evaluates.

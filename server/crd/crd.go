@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -33,7 +34,9 @@ type Options struct {
 	Conversions map[schema.GroupKind]runtime.ConvertUntyped
 	// Webhooks specifies how the conversion webhooks of definitions are called: where services are, and how long a call may take.
 	Webhooks webhook.Options
-	// WebhookConversion bounds the calls to conversion webhooks and the memory for their answers. Its Hooks are called in
+	// WebhookConversion bounds the calls to conversion webhooks and the memory for their answers. Where its MaxDecodedBytes and
+	// MaxObjectBytes are 0, and its Budget is nil, those of the server hold: Limits.MaxDecodedBytes, Limits.MaxBodyBytes and
+	// Limits.Bytes. Its Hooks are called in
 	// addition to those of the server's metrics.
 	WebhookConversion conversion.Options
 	// Rows bounds the costs of the additionalPrinterColumns of definitions.
@@ -177,6 +180,12 @@ func (e extension) Install(h *server.Host) error {
 		return fmt.Errorf("crd: %w", err)
 	}
 	conversions := e.opts.WebhookConversion
+	limits := h.Limits()
+	conversions.MaxDecodedBytes = cmp.Or(conversions.MaxDecodedBytes, limits.MaxDecodedBytes)
+	conversions.MaxObjectBytes = cmp.Or(conversions.MaxObjectBytes, int(limits.MaxBodyBytes))
+	if conversions.Budget == nil {
+		conversions.Budget = h.Bytes()
+	}
 	conversions.Hooks.Called = logCalls(e.opts.Logger, conversions.Hooks.Called)
 	groups, err := serving.New(compiler, h.Metrics(), serving.Options{
 		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: conversions, Rows: serving.RowLimits(e.opts.Rows),

@@ -135,6 +135,14 @@ func (c *call) holdValues(bytes int) error {
 	return c.hold(weight - c.held())
 }
 
+// holdConverted counts objects that another program has converted for the request. It implements request.Hold.
+func (c *call) holdConverted(bytes int64) error {
+	if c.budget == nil {
+		return nil
+	}
+	return c.hold(min(bytes, c.most) - c.held())
+}
+
 // limits returns the limits for the bodies of the request.
 func (c *call) limits() codec.BodyLimits {
 	l := c.bodyLimits

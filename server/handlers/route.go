@@ -58,6 +58,9 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if !r.namespaced {
 		c.namespace = ""
 	}
+	if known := r.main.Known; c.budget != nil && known != nil && known.ConvertsAll() && info.Verb != "watch" {
+		ctx = request.WithHold(ctx, c.holdConverted)
+	}
 	c.ctx = newCall(ctx, info, c.namespace)
 	c.ctx.Account = (*changed)(c)
 	if len(info.Parts) > 1 {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -13,7 +14,7 @@ func TestCommonDefinitionsAreHeldOnce(t *testing.T) {
 	o, c := New(Options{}).opts, &commons{}
 	shareOf := func(group string, verbs ...string) *share {
 		gvk := apischema.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"}
-		s := newShare(o, c, groupVersionParts(o, GroupVersion{Group: group, Version: "v1", Resources: []Resource{{Plural: "things", Kind: gvk, Verbs: verbs}}}))
+		s := newShare(o, c, new(gzipparts.Compressor), groupVersionParts(o, GroupVersion{Group: group, Version: "v1", Resources: []Resource{{Plural: "things", Kind: gvk, Verbs: verbs}}}))
 		if s == nil || len(s.definitions) != 2 || len(s.definitions[1].pieces) == 0 {
 			t.Fatalf("the share of %s is %+v", group, s)
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/openapiconv"
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -67,7 +66,7 @@ func checkV3(body []byte) (proto.Message, error) {
 	if err := new(spec3.OpenAPI).UnmarshalJSON(body); err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
 	}
-	d, err := openapi_v3.ParseDocument(body)
+	d, err := parseV3(body)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
 	}

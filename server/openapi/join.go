@@ -12,12 +12,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
 // join makes one document from many shares. It uses the compressed sections as they are: for a thousand kinds, their text would
 // be some hundred MB. A definition that several shares have is the same in all of them, except for its kinds, which are joined.
-func join(o Options, shares []*share) (*encoded, error) {
-	whole, err := joined(o, shares)
+func join(o Options, z *gzipparts.Compressor, shares []*share) (*encoded, error) {
+	whole, err := joined(o, z, shares)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +47,7 @@ func join(o Options, shares []*share) (*encoded, error) {
 }
 
 // joined returns a share with the definitions whose kinds are not the same in all shares. Each has the kinds of all shares.
-func joined(o Options, shares []*share) (*share, error) {
+func joined(o Options, z *gzipparts.Compressor, shares []*share) (*share, error) {
 	kinds := map[string][]metav1.GroupVersionKind{}
 	seen := map[string]map[metav1.GroupVersionKind]bool{}
 	for _, s := range shares {
@@ -99,7 +101,8 @@ func joined(o Options, shares []*share) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	return split(nil, body, message)
+	s, _, err := split(z, body, message, func(string) bool { return false })
+	return s, err
 }
 
 // cut is a selection of the pieces of a section.
@@ -254,16 +257,27 @@ func (e *encoded) joinProtobuf(empty []byte, paths, definitions []cut) error {
 }
 
 // v2 makes the document of OpenAPI 2.0. It leaves out the documents that have an error in v2 or v3.
-func v2(o Options, documents map[string]*document) *encoded {
+func (s *Service) v2(documents map[string]*document) *encoded {
 	var shares []*share
 	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		if s := documents[key].share(); s != nil {
-			shares = append(shares, s)
+		if part := documents[key].share(); part != nil {
+			shares = append(shares, part)
 		}
 	}
-	e, err := join(o, shares)
+	s.building.Lock()
+	defer s.building.Unlock()
+	e, err := join(s.opts, s.compressorNow(), shares)
+	s.compressor = nil // until another share is made
 	if err != nil {
 		return &encoded{err: fmt.Errorf("the OpenAPI v2 document is wrong: %w", err)}
 	}
 	return e
+}
+
+// compressorNow returns the compressor of shares. The caller holds building.
+func (s *Service) compressorNow() *gzipparts.Compressor {
+	if s.compressor == nil {
+		s.compressor = new(gzipparts.Compressor)
+	}
+	return s.compressor
 }

@@ -9,6 +9,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/runtime/schema"
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
 // GroupVersion describes one version of a group and its resources.
@@ -114,7 +115,8 @@ type Options struct {
 // Documents are available as JSON and in the protobuf form of gnostic, which Go clients request:
 // application/com.github.proto-openapi.spec.v3.v1.0+protobuf (and v2). The old spelling with an @ is accepted, too.
 //
-// A document is made when it is requested first. The same description always has the same bytes and the same hash, in every
+// A document is made when it is requested first. Requests for the same document wait for it and share it. Documents, and the parts
+// of /openapi/v2, are made one at a time, because making one takes a hundred times its memory as it is stored. The same description always has the same bytes and the same hash, in every
 // process of the program. If the description changes, documents of unchanged groups are kept. Of the document of OpenAPI v2, the
 // compressed parts are kept, and the new document is joined from them.
 //
@@ -131,6 +133,9 @@ type Service struct {
 	state   atomic.Pointer[state]
 	commons commons
 	program func() string // programID, called once
+
+	building   sync.Mutex            // held while a document or a share is made
+	compressor *gzipparts.Compressor // of shares, guarded by building; nil if no share was made since the last /openapi/v2
 }
 
 // New returns a Service that describes no resources yet.

@@ -50,28 +50,29 @@ type piece struct {
 	json, protobuf int
 }
 
-// commons has the bare sections that several shares have in common, so that each is stored once. It does not keep sections in
-// memory that no share has any more.
+// commons has the bare sections that several shares have in common, so that each is made and stored once. It does not keep sections
+// in memory that no share has any more.
 type commons struct {
 	mu       sync.Mutex // guards sections
 	sections map[[sha256.Size]byte]weak.Pointer[section]
 }
 
-// section returns the section of w. While another share has an equal section, it returns that one.
-func (c *commons) section(w *sectionWriter) *section {
-	key := sha256.Sum256(w.json.Bytes())
+// find returns a section that a share has, by the hash of its definitions, or nil.
+func (c *commons) find(key [sha256.Size]byte) *section {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.sections[key].Value(); s != nil {
-		return s
-	}
-	s := w.section()
+	return c.sections[key].Value()
+}
+
+// add adds a section that a share has.
+func (c *commons) add(key [sha256.Size]byte, s *section) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.sections == nil {
 		c.sections = map[[sha256.Size]byte]weak.Pointer[section]{}
 	}
 	maps.DeleteFunc(c.sections, func(_ [sha256.Size]byte, p weak.Pointer[section]) bool { return p.Value() == nil })
 	c.sections[key] = weak.Make(s)
-	return s
 }
 
 // The numbers of the fields in gnostic's messages of OpenAPI v2:
@@ -84,9 +85,25 @@ const (
 )
 
 // newShare returns the share of a document. It returns nil if the document cannot be written in the form of OpenAPI v2, because
-// it would make the whole OpenAPI v2 document invalid.
-func newShare(o Options, c *commons, p parts) *share {
-	body, err := json.Marshal(swagger(o, p.paths, p.builder.DefinitionsV2()))
+// it would make the whole OpenAPI v2 document invalid. z compresses its texts.
+func newShare(o Options, c *commons, z *gzipparts.Compressor, p parts) *share {
+	all := p.builder.DefinitionsV2()
+	common, kinds, err := commonOf(all)
+	if err != nil {
+		return nil
+	}
+	text, err := json.Marshal(common)
+	if err != nil {
+		return nil
+	}
+	key := sha256.Sum256(text)
+	known := c.find(key)
+	if known != nil { // they have been checked: what refers to them needs only their names
+		for name := range common {
+			all[name] = spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
+		}
+	}
+	body, err := json.Marshal(swagger(o, p.paths, all))
 	if err != nil {
 		return nil
 	}
@@ -94,11 +111,45 @@ func newShare(o Options, c *commons, p parts) *share {
 	if err != nil {
 		return nil
 	}
-	s, err := split(c, body, message)
+	s, rest, err := split(z, body, message, isCommon)
 	if err != nil {
 		return nil
 	}
+	if known == nil {
+		known = rest.section(z)
+		c.add(key, known)
+	}
+	d := definitions{section: known, bare: true}
+	for _, p := range known.pieces {
+		d.kinds = append(d.kinds, kinds[p.name])
+	}
+	s.definitions = append(s.definitions, d)
 	return s
+}
+
+// commonOf returns the definitions for a common section, without their kinds, and the kinds by the name of the definition.
+func commonOf(all map[string]spec.Schema) (common map[string]spec.Schema, kinds map[string][]metav1.GroupVersionKind, err error) {
+	common, kinds = map[string]spec.Schema{}, map[string][]metav1.GroupVersionKind{}
+	for name, s := range all {
+		if !isCommon(name) {
+			continue
+		}
+		if marked, ok := s.Extensions[extensionKinds]; ok {
+			text, err := json.Marshal(marked)
+			if err != nil {
+				return nil, nil, err
+			}
+			var list []metav1.GroupVersionKind
+			if err := json.Unmarshal(text, &list); err != nil {
+				return nil, nil, err
+			}
+			kinds[name] = list
+			s.Extensions = maps.Clone(s.Extensions)
+			delete(s.Extensions, extensionKinds)
+		}
+		common[name] = s
+	}
+	return common, kinds, nil
 }
 
 // swagger returns a document of OpenAPI 2.0.
@@ -111,7 +162,7 @@ func swagger(o Options, paths map[string]spec.PathItem, definitions map[string]s
 
 // checkV2 is checkV3 for documents of OpenAPI v2.
 func checkV2(body []byte) (*openapi_v2.Document, error) {
-	d, err := openapi_v2.ParseDocument(body)
+	d, err := parseV2(body)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
 	}
@@ -121,43 +172,41 @@ func checkV2(body []byte) (*openapi_v2.Document, error) {
 	return d, nil
 }
 
-// split divides a document into sections. If c is nil, no definition goes to a common section.
-func split(c *commons, body []byte, message *openapi_v2.Document) (*share, error) {
+// split divides a document into sections. The definitions for which apart returns true are not in the share, but in rest, without
+// their kinds.
+func split(z *gzipparts.Compressor, body []byte, message *openapi_v2.Document, apart func(name string) bool) (s *share, rest *sectionWriter, err error) {
 	var members struct{ Paths, Definitions map[string]json.RawMessage }
 	if err := json.Unmarshal(body, &members); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var paths, own, common sectionWriter
+	var paths, own sectionWriter
+	rest = &sectionWriter{}
 	for _, p := range message.GetPaths().GetPath() {
 		if err := paths.add(p.GetName(), members.Paths[p.GetName()], fieldPath, p); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	var kinds, commonKinds [][]metav1.GroupVersionKind
+	var kinds [][]metav1.GroupVersionKind
 	for _, d := range message.GetDefinitions().GetAdditionalProperties() {
 		text := members.Definitions[d.GetName()]
-		var marked struct {
-			Kinds []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
-		}
-		err := json.Unmarshal(text, &marked)
-		if err == nil && c != nil && isCommon(d.GetName()) {
-			commonKinds = append(commonKinds, marked.Kinds)
+		if apart(d.GetName()) {
 			if text, err = bare(text, d.GetValue()); err == nil {
-				err = common.add(d.GetName(), text, fieldDefinition, d)
+				err = rest.add(d.GetName(), text, fieldDefinition, d)
 			}
-		} else if err == nil {
-			kinds = append(kinds, marked.Kinds)
-			err = own.add(d.GetName(), text, fieldDefinition, d)
+		} else {
+			var marked struct {
+				Kinds []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+			}
+			if err = json.Unmarshal(text, &marked); err == nil {
+				kinds = append(kinds, marked.Kinds)
+				err = own.add(d.GetName(), text, fieldDefinition, d)
+			}
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	s := &share{paths: paths.section(), definitions: []definitions{{own.section(), kinds, false}}}
-	if c != nil {
-		s.definitions = append(s.definitions, definitions{c.section(&common), commonKinds, true})
-	}
-	return s, nil
+	return &share{paths: paths.section(z), definitions: []definitions{{own.section(z), kinds, false}}}, rest, nil
 }
 
 // isCommon reports whether nearly all shares have a definition, and many of them the same one.
@@ -198,7 +247,6 @@ func (w *sectionWriter) add(name string, text []byte, number protowire.Number, m
 	return nil
 }
 
-func (w *sectionWriter) section() *section {
-	z := new(gzipparts.Compressor)
+func (w *sectionWriter) section(z *gzipparts.Compressor) *section {
 	return &section{newBlock(z, w.json.Bytes()), newBlock(z, w.protobuf), slices.Clip(w.pieces)}
 }

@@ -28,7 +28,7 @@ func (s *Service) newState(groups []GroupVersion, before *state) *state {
 		add(gv.root()[1:], gv, func() parts { return groupVersionParts(o, gv) })
 	}
 	out.index = sync.OnceValue(func() *encoded { return index(out.documents) })
-	out.v2 = sync.OnceValue(func() *encoded { return v2(o, out.documents) })
+	out.v2 = sync.OnceValue(func() *encoded { return s.v2(out.documents) })
 	return out
 }
 
@@ -38,6 +38,8 @@ func (s *Service) newDocument(key string, source GroupVersion, make func() parts
 	d := &document{source: source}
 	foreseen := sync.OnceValue(func() string { return foresee(s.opts, s.program(), key, source) })
 	d.get = sync.OnceValue(func() *encoded {
+		s.building.Lock()
+		defer s.building.Unlock()
 		e := encode(v3(s.opts, make()), checkV3)
 		if e.err != nil {
 			e.err = fmt.Errorf("the OpenAPI document %s is wrong: %w", key, e.err)
@@ -56,7 +58,9 @@ func (s *Service) newDocument(key string, source GroupVersion, make func() parts
 		if foreseen() == "" && d.get().err != nil { // if the hash is foreseen, the document need not be made here
 			return nil
 		}
-		return newShare(s.opts, &s.commons, make())
+		s.building.Lock()
+		defer s.building.Unlock()
+		return newShare(s.opts, &s.commons, s.compressorNow(), make())
 	})
 	return d
 }

@@ -22,6 +22,8 @@ type Values struct {
 	Policy *admission.Policy
 	// Holder is the user and the address that the request counts for, as far as they are known: see HolderFrom.
 	Holder flowcontrol.Holder
+	// Hold counts memory for the request: see the function Hold. nil: memory is not counted.
+	Hold func(bytes int64) error
 }
 
 type valuesKey struct{}
@@ -99,6 +101,24 @@ func WithHolder(ctx context.Context, h flowcontrol.Holder) context.Context {
 	c := with(ctx)
 	c.values.Holder = h
 	return c
+}
+
+// WithHold returns a context with the function that [Hold] calls.
+func WithHold(ctx context.Context, hold func(bytes int64) error) context.Context {
+	c := with(ctx)
+	c.values.Hold = hold
+	return c
+}
+
+// Hold counts memory, in bytes, that the request of ctx takes until it ends: see server.Limits.Bytes. What is counted for the
+// request is the largest amount of all calls, so that work in several steps, each of which frees the memory of the last, counts as
+// one step. The error is for the client: a TooManyRequests. Hold does nothing if ctx is not that of a request, or is that of a
+// watch. It must be called in the goroutine of the request.
+func Hold(ctx context.Context, bytes int64) error {
+	if v := valuesOf(ctx); v != nil && v.Hold != nil {
+		return v.Hold(bytes)
+	}
+	return nil
 }
 
 // WithInfo returns a context with info.

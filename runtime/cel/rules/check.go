@@ -55,17 +55,30 @@ func ExpressionsOf(schemas ...*apiextensionsv1.JSONSchemaProps) Expressions {
 // rules a time that grows with the square of the length. If ctx ends, Check ends too and returns an error. A server that checks
 // schemas of its clients should bound their rules or the context. kube-apiserver has neither bound.
 //
+// The rules of a schema without errors are kept for a minute, for [Compiler.Take]. With [Options].Unchanged, the rules of a schema
+// that had no errors lately are not checked again.
+//
 // The value of an error may be an apiextensionsv1.ValidationRule.
 func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) field.ErrorList {
 	errs := structural.Check(path, props, options.Options)
 	if !mentionsRules(props) {
 		return errs
 	}
+	fingerprint, err := structural.FingerprintOf(props)
+	if err != nil {
+		return append(errs, field.InternalError(path, err))
+	}
+	if len(errs) == 0 && options.Unchanged && c.checked.has(fingerprint) {
+		return nil
+	}
 	ground := structural.Prepare(path, props, options.Options)
 	if ground.Schema == nil {
 		return errs
 	}
-	defaults, err := c.defaultErrors(ctx, path, ground)
+	one := uint64(1)
+	j := judge{ctx: ctx, compiler: c, options: options, faulty: ground.Faulty, made: newMade()}
+	j.check(path, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
+	defaults, err := c.defaultErrors(ctx, path, ground, j.made)
 	if err != nil {
 		return append(errs, field.InternalError(path, err))
 	}
@@ -73,14 +86,14 @@ func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextens
 		end := len(errs) - len(ground.Keywords) // the keyword errors come last, after the defaults
 		return slices.Replace(errs, end-len(ground.Defaults), end, defaults...)
 	}
-	one := uint64(1)
-	j := judge{ctx: ctx, compiler: c, options: options, faulty: ground.Faulty}
-	j.check(path, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
 	errs = append(errs, j.errs...)
 	if err := ctx.Err(); err != nil {
 		return append(errs, field.InternalError(path, err))
 	}
-	return append(errs, j.totalErrors(path)...)
+	if errs = append(errs, j.totalErrors(path)...); len(errs) == 0 {
+		c.checked.add(fingerprint, func() (*Rules, error) { return c.compile(ctx, ground.Schema, j.made) })
+	}
+	return errs
 }
 
 // mentionsRules reports whether props or a schema inside it has rules.
@@ -112,6 +125,7 @@ type judge struct {
 	most  []expense
 
 	regexes regexBudget
+	made    *made
 
 	observe func(path string, r *compiled, times uint64) // set in tests only
 }
@@ -216,7 +230,7 @@ func (j *judge) rules(path *field.Path, at *surroundings) {
 		j.add(field.InternalError(path, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
 		return
 	}
-	sc := scope{ctx: j.ctx, compiler: j.compiler, known: j.options.Stored.known, typ: typ, regexes: &j.regexes}
+	sc := scope{ctx: j.ctx, compiler: j.compiler, known: j.options.Stored.known, typ: typ, regexes: &j.regexes, made: j.made}
 	all, err := sc.rules(at.schema)
 	if err != nil && j.ctx.Err() == nil {
 		j.add(field.InternalError(path, err))

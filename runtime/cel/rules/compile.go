@@ -24,6 +24,7 @@ const (
 // Compiler compiles rules. Making one is slow, so a process should make one once. It may be used concurrently.
 type Compiler struct {
 	stored, compatible *cel.Environment
+	checked            checked
 }
 
 // NewCompiler returns a compiler for the language of this release of Kubernetes.
@@ -82,34 +83,55 @@ type scope struct {
 	typ      *cel.DeclType // type of the schema's values
 	regexes  *regexBudget
 
+	made         *made
 	environments [4]*cel.Environment // made when first needed
+}
+
+// made has what was compiled for a schema and the schemas inside it. Types without objects share their environments, because making
+// an environment takes as long as compiling a short rule.
+type made struct {
 	programs     map[source]*cel.Program
+	environments map[around]*cel.Environment
+}
+
+func newMade() *made {
+	return &made{programs: map[source]*cel.Program{}, environments: map[around]*cel.Environment{}}
 }
 
 // source is the input from which a program is compiled. A schema may have the same rule many times, with different messages.
 type source struct {
-	env     *cel.Environment
-	text    string
-	message bool // the result has to be a string, not a boolean
+	schema   *structural.Schema // the schema that has the rule
+	text     string
+	message  bool // the result has to be a string, not a boolean
+	optional bool // oldSelf is an optional value
 }
 
-// compile compiles an expression, or returns the program that it compiled before.
-func (s *scope) compile(of source) (*cel.Program, error) {
-	if p := s.programs[of]; p != nil {
+// around identifies an environment for values of a type without objects.
+type around struct {
+	at  int // the index in scope.environments
+	typ string
+}
+
+// compile compiles an expression, or returns the program that was compiled before. stored says that the expression may use what is
+// new in this release. It does not matter for a program that was compiled without: the features of a stored expression are those of
+// a new one and more.
+func (s *scope) compile(of source, stored bool) (*cel.Program, error) {
+	if p := s.made.programs[of]; p != nil {
 		return p, nil
+	}
+	env, err := s.environment(stored, of.optional)
+	if err != nil {
+		return nil, err
 	}
 	want := celgo.BoolType
 	if of.message {
 		want = celgo.StringType
 	}
-	p, err := of.env.Compile(of.text, want)
+	p, err := env.Compile(of.text, want)
 	if err != nil {
 		return nil, err
 	}
-	if s.programs == nil {
-		s.programs = map[source]*cel.Program{}
-	}
-	s.programs[of] = p
+	s.made.programs[of] = p
 	return p, nil
 }
 
@@ -138,14 +160,24 @@ func (s *scope) environment(stored, optional bool) (*cel.Environment, error) {
 	if optional {
 		at += 2
 	}
-	if s.environments[at] == nil {
-		extended, err := base.Extend([]cel.Variable{{Name: selfName, Type: s.typ, SizesOthers: true}, {Name: oldSelfName, Type: s.typ, Optional: optional}})
-		if err != nil {
-			return nil, err
-		}
-		s.environments[at] = extended
+	if s.environments[at] != nil {
+		return s.environments[at], nil
 	}
-	return s.environments[at], nil
+	variables := []cel.Variable{{Name: selfName, Type: s.typ, SizesOthers: true}, {Name: oldSelfName, Type: s.typ, Optional: optional}}
+	key, shares := around{at, s.typ.Type().String()}, !s.typ.HasObjects()
+	if same := s.made.environments[key]; shares && same != nil {
+		s.environments[at] = same.Resized(variables)
+		return s.environments[at], nil
+	}
+	extended, err := base.Extend(variables)
+	if err != nil {
+		return nil, err
+	}
+	s.environments[at] = extended
+	if shares {
+		s.made.environments[key] = extended
+	}
+	return extended, nil
 }
 
 // rules compiles the rules of a schema.
@@ -187,14 +219,14 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 		c.fault = regexesTooLarge
 		return nil
 	}
-	env, err := s.environment(s.all || s.known.rules[rule.Rule], c.optional)
-	if err != nil {
-		return err
-	}
-	if c.program, err = s.compile(source{env, rule.Rule, false}); err != nil {
-		c.fault = faultOf(err, "", "cel expression must evaluate to a bool")
+	var err error
+	if c.program, err = s.compile(source{of, rule.Rule, false, c.optional}, s.all || s.known.rules[rule.Rule]); err != nil {
 		var failure *cel.CompileError
-		c.usesOldSelf = errors.As(err, &failure) && failure.References(oldSelfName)
+		if !errors.As(err, &failure) {
+			return err
+		}
+		c.fault = faultOf(failure, "", "cel expression must evaluate to a bool")
+		c.usesOldSelf = failure.References(oldSelfName)
 		return nil
 	}
 	c.usesOldSelf = c.program.References(oldSelfName)
@@ -204,11 +236,12 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 	}
 	c.expressionText = rule.MessageExpression
 	if rule.MessageExpression != "" {
-		if env, err = s.environment(s.all || s.known.messages[rule.MessageExpression], c.optional); err != nil {
-			return err
-		}
-		if c.expression, err = s.compile(source{env, rule.MessageExpression, true}); err != nil {
-			c.messageFault = faultOf(err, "messageExpression ", "messageExpression must evaluate to a string")
+		if c.expression, err = s.compile(source{of, rule.MessageExpression, true, c.optional}, s.all || s.known.messages[rule.MessageExpression]); err != nil {
+			var failure *cel.CompileError
+			if !errors.As(err, &failure) {
+				return err
+			}
+			c.messageFault = faultOf(failure, "messageExpression ", "messageExpression must evaluate to a string")
 			return nil
 		}
 		if s.regexes.spend(c.expression) {
@@ -225,11 +258,7 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 }
 
 // faultOf returns the message for an expression that does not compile.
-func faultOf(err error, what, wrongType string) string {
-	var failure *cel.CompileError
-	if !errors.As(err, &failure) {
-		return err.Error()
-	}
+func faultOf(failure *cel.CompileError, what, wrongType string) string {
 	switch failure.Stage {
 	case cel.Returning:
 		return wrongType
@@ -276,19 +305,33 @@ type property struct {
 // kube-apiserver has no such limits. All regular expressions in the rules of a schema together may have a million instructions,
 // of about forty bytes each; the rules beyond that do not compile. Equal rules of one schema are compiled once.
 func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {
-	return c.compile(context.Background(), s)
+	return c.compile(context.Background(), s, newMade())
 }
 
-// Limits for the rules of a schema, so that compiling takes no longer than a second and not more than some 30 MB. A rule takes
-// half a millisecond and 15 KB; a long rule takes time by the square of its length. The largest schema of well-known projects has
-// 86 rules and 8 KB of text; its longest rule has 1270 bytes. kube-apiserver has no such limits.
+// Limits for the rules of a schema, so that compiling takes no longer than a second, allocates no more than some 120 MB, and keeps
+// no more than 30 MB. A rule takes a third of a millisecond, allocates 60 to 110 KB and 2 KB for each byte of its text, and keeps
+// 15 KB; a long rule takes time by the square of its length. The largest schema of well-known projects has 86 rules and 8 KB of
+// text; its longest rule has 1270 bytes. kube-apiserver has no such limits.
 const (
-	MaxRules    = 2000      // maximum number of rules
-	MaxRule     = 16 << 10  // maximum number of bytes of a rule, or of a message expression
-	MaxRuleText = 256 << 10 // maximum number of bytes of all rules and message expressions
+	MaxRules    = 1000     // maximum number of rules
+	MaxRule     = 16 << 10 // maximum number of bytes of a rule, or of a message expression
+	MaxRuleText = 64 << 10 // maximum number of bytes of all rules and message expressions, as TextOf counts them
 )
 
-func (c *Compiler) compile(ctx context.Context, s *structural.Schema) (*Rules, error) {
+// ownText is how many bytes a rule or a message expression counts besides its text.
+const ownText = 60
+
+// TextOf returns the bytes that a rule counts for [MaxRuleText]: those of the rule and of its message expression, and 60 for each
+// of the two.
+func TextOf(rule *apiextensionsv1.ValidationRule) int {
+	n := len(rule.Rule) + ownText
+	if rule.MessageExpression != "" {
+		n += len(rule.MessageExpression) + ownText
+	}
+	return n
+}
+
+func (c *Compiler) compile(ctx context.Context, s *structural.Schema, m *made) (*Rules, error) {
 	ruled := rulesBelow{}
 	if !ruled.note(s) {
 		return nil, nil
@@ -296,7 +339,7 @@ func (c *Compiler) compile(ctx context.Context, s *structural.Schema) (*Rules, e
 	if err := ruled.fit(); err != nil {
 		return nil, err
 	}
-	root, err := newTreeCompiler(ctx, c, ruled).node(s, asSeen(s), declare(s, true), true)
+	root, err := newTreeCompiler(ctx, c, ruled, m).node(s, asSeen(s), declare(s, true), true)
 	if err != nil || root == nil {
 		return nil, err
 	}
@@ -333,7 +376,7 @@ func (r rulesBelow) fit() error {
 			if rule > MaxRule || message > MaxRule {
 				return fmt.Errorf("a rule of the schema is longer than %d bytes", MaxRule)
 			}
-			text += rule + message
+			text += TextOf(&s.Rules[i])
 		}
 	}
 	if rules > MaxRules || text > MaxRuleText {
@@ -347,11 +390,12 @@ type treeCompiler struct {
 	ctx context.Context // of the call
 	*Compiler
 	ruled   rulesBelow
+	made    *made
 	regexes *regexBudget
 }
 
-func newTreeCompiler(ctx context.Context, c *Compiler, ruled rulesBelow) treeCompiler {
-	return treeCompiler{ctx, c, ruled, &regexBudget{}}
+func newTreeCompiler(ctx context.Context, c *Compiler, ruled rulesBelow, m *made) treeCompiler {
+	return treeCompiler{ctx, c, ruled, m, &regexBudget{}}
 }
 
 // node compiles the rules of s and of the schemas inside it. It returns nil if there are none. typ is the type of the values of
@@ -362,7 +406,7 @@ func (c treeCompiler) node(s, seen *structural.Schema, typ *cel.DeclType, resour
 		n.schema = withMeta(seen)
 	}
 	if len(s.Rules) > 0 {
-		sc := scope{ctx: c.ctx, compiler: c.Compiler, all: true, typ: typ, regexes: c.regexes}
+		sc := scope{ctx: c.ctx, compiler: c.Compiler, all: true, typ: typ, regexes: c.regexes, made: c.made}
 		n.rules, n.failure = sc.rules(s)
 		n.usesOldSelf = slices.ContainsFunc(n.rules, func(r compiled) bool { return r.usesOldSelf })
 	}

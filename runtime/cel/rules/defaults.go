@@ -11,21 +11,21 @@ import (
 )
 
 // defaultErrors returns the errors of defaults: those that ground has already, and for the other defaults the rules that they
-// violate.
-func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground structural.Groundwork) (field.ErrorList, error) {
+// violate. m has the programs that are compiled already.
+func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground structural.Groundwork, m *made) (field.ErrorList, error) {
 	ruled := rulesBelow{}
 	ruled.note(ground.Schema)
 	if !ruled.anyDefault() {
 		return ground.Defaults, nil
 	}
-	r, err := c.compile(ctx, ground.Schema)
+	r, err := c.compile(ctx, ground.Schema, m)
 	if err != nil {
 		return nil, err
 	}
 	if r == nil { // rules cannot see the values that have rules
 		r = &Rules{}
 	}
-	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), compiler: newTreeCompiler(ctx, c, ruled), budget: Budget}
+	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), compiler: newTreeCompiler(ctx, c, ruled, m), budget: Budget}
 	if err := d.check(path, ground.Schema, r.root); err != nil {
 		return nil, err
 	}

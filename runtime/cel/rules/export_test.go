@@ -23,9 +23,16 @@ func (c *Compiler) Estimates(props *apiextensionsv1.JSONSchemaProps) []Estimate 
 	}
 	one := uint64(1)
 	var all []Estimate
-	j := judge{ctx: context.Background(), compiler: c, observe: func(path string, r *compiled, times uint64) {
+	j := judge{ctx: context.Background(), compiler: c, made: newMade(), observe: func(path string, r *compiled, times uint64) {
 		all = append(all, Estimate{path, r.cost(), r.messageCost(), times, r.usesOldSelf, r.fault != ""})
 	}}
 	j.check(nil, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
 	return all
+}
+
+// Kept returns the number of rules that Check has kept for Take.
+func (c *Compiler) Kept() int {
+	c.checked.mu.Lock()
+	defer c.checked.mu.Unlock()
+	return c.checked.kept
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/google/uuid"
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +45,8 @@ type call struct {
 	to     schema.GroupVersion
 	queued time.Time
 	done   chan struct{}
+	bounds bounds
+	share  flowcontrol.Share // the memory of the decoded answer
 }
 
 // sentForm returns the JSON of an object as a webhook receives it, without a resourceVersion. The resourceVersion does not matter
@@ -73,7 +76,7 @@ func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 	o := w.factory.opts
 	for len(items) > 0 {
 		n := o.batchSize(items)
-		c := &call{items: items[:n:n], to: to, queued: time.Now(), done: make(chan struct{})}
+		c := &call{items: items[:n:n], to: to, queued: time.Now(), done: make(chan struct{}), bounds: w.factory.bounds}
 		for _, i := range c.items {
 			i.call = c
 		}
@@ -146,6 +149,7 @@ func (w *Webhook) do(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.land(c)
+	c.share.Release() // each caller counts the objects that it receives
 }
 
 // land ends a call and wakes its waiters. The caller holds mu.
@@ -177,6 +181,10 @@ func (w *Webhook) ask(c *call) *problem {
 	if len(answer) > bigAnswer {
 		w.factory.big.Lock()
 		defer w.factory.big.Unlock()
+	}
+	var p *problem
+	if c.share, p = w.admit(c, uid, answer); p != nil {
+		return c.fail(p)
 	}
 	return w.factory.reviews.judge(w.review, uid, c, answer, w.client.Reject)
 }
@@ -210,7 +218,7 @@ func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte, r
 	}
 	var first *problem
 	for n, i := range c.items {
-		i.take(objects[n], c.to)
+		i.take(objects[n], c.to, c.bounds)
 		if first == nil {
 			first = i.problem
 		}
@@ -219,7 +227,11 @@ func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte, r
 }
 
 // take checks and stores the converted object of an item.
-func (i *item) take(converted runtime.RawExtension, to schema.GroupVersion) {
+func (i *item) take(converted runtime.RawExtension, to schema.GroupVersion, b bounds) {
+	if err := b.errObject(converted.Raw); err != nil {
+		i.problem = problemOf(InvalidConvertedObject, i.original.gvk, "returned invalid object: %v", err)
+		return
+	}
 	i.out, i.problem = restored(i.original, converted.Raw, to)
 	i.original.metadata = nil // the new object has it now
 	if i.problem == nil {

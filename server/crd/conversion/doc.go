@@ -27,7 +27,8 @@
 //     list object by object while it reads it.
 //   - kube-apiserver neither shares nor bounds calls, and returns the texts of webhooks at any length. Here at most 16 KiB of a
 //     text are returned.
-//   - An answer in YAML of more than a MiB is refused.
+//   - An answer in YAML of more than 256 KiB is refused, and so is one that is much larger than what was sent: see
+//     [Options].MaxDecodedBytes and MaxObjectBytes.
 //   - kube-apiserver wraps the error text when it reads an object from the storage (`StorageError: corrupt object ...`). This
 //     package does not.
 package conversion

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -16,8 +17,8 @@ import (
 // Options are the options of New. The zero Options is valid.
 //
 // For each definition, the calls in flight and the waiting calls of Convert are bounded. For each call, the time, the objects and
-// the bytes in both directions are bounded. Further calls wait for their turn or fail with 429. Answers of more than a MiB are
-// decoded one at a time. So a webhook that hangs holds a bounded number of requests. It does not affect other definitions, nor
+// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait for their turn or
+// fail with 429. Answers of more than a MiB are decoded one at a time. So a webhook that hangs holds a bounded number of requests. It does not affect other definitions, nor
 // the versions that need no webhook.
 type Options struct {
 	// MaxCalls is the maximum number of concurrent calls to the webhook of one definition; 0 means 16.
@@ -28,6 +29,16 @@ type Options struct {
 	// MaxObjects and MaxBytes bound the objects that are sent in one call; 0 means 500 objects and 4 MiB. A longer object is sent
 	// alone.
 	MaxObjects, MaxBytes int
+	// MaxDecodedBytes bounds the memory, in bytes, of the values of a converted object, as estimated before it is decoded: see
+	// codec.BodyLimits. All values of an answer may take as much, and besides what the values that were sent take, and 8 bytes
+	// for each byte that was sent. 0 means 8 MiB; a negative number is no bound.
+	MaxDecodedBytes int
+	// MaxObjectBytes bounds the JSON of a converted object, in bytes. A whole answer may have as much, and four times the bytes
+	// that were sent. 0 means 3 MiB; a negative number is no bound. webhook.Options.MaxAnswer bounds the answer too.
+	MaxObjectBytes int
+	// Budget counts the memory of answers while they are decoded. What a request receives is counted by request.Hold until the
+	// request ends. If Budget is nil, answers are not counted.
+	Budget *flowcontrol.Budget
 	// Memory is the maximum number of bytes of remembered answers, for all definitions together. 0 means 32 MiB; with a negative
 	// number no answer is remembered.
 	Memory int
@@ -98,6 +109,7 @@ func errClosed() error { return apierrors.NewServiceUnavailable("the server is s
 // Factory owns the conversion webhooks of all definitions. All methods may be called concurrently.
 type Factory struct {
 	opts    Options
+	bounds  bounds
 	caller  *webhook.Caller
 	reviews *reviews
 	broken  error // why reviews is nil
@@ -132,7 +144,7 @@ func New(caller *webhook.Caller, o Options) *Factory {
 	if o.Remember <= 0 {
 		o.Remember = defaultRemember
 	}
-	f := &Factory{opts: o, caller: caller, memory: newMemory(o.Memory, o.Remember), hooks: map[string]*Webhook{}}
+	f := &Factory{opts: o, bounds: boundsOf(o), caller: caller, memory: newMemory(o.Memory, o.Remember), hooks: map[string]*Webhook{}}
 	f.reviews, f.broken = newReviews()
 	f.life, f.end = context.WithCancel(context.Background())
 	return f

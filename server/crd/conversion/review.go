@@ -32,7 +32,7 @@ func reviewVersion(knows []string) string {
 }
 
 // maxYAML is the maximum length of an answer in YAML. Decoding YAML takes many times its length.
-const maxYAML = 1 << 20
+const maxYAML = 256 << 10
 
 // reviews encodes and decodes ConversionReviews.
 type reviews struct{ codec runtime.Decoder }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime/webhook"
+	"github.com/keelson-dev/keelson/server/request"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -167,6 +168,9 @@ func (a *asking) convert(ctx context.Context) error {
 		}
 		rest = a.unfair(rest)
 	}
+	if err := a.hold(ctx); err != nil {
+		return err
+	}
 	for n := range a.wanted {
 		if err := a.finish(n); err != nil {
 			return err
@@ -317,15 +321,35 @@ func (a *asking) foreign(c *call) bool {
 	return slices.ContainsFunc(c.items, func(i *item) bool { return !a.keys[i.key] })
 }
 
+// hold counts the memory of the results for the request of ctx, until the request ends.
+func (a *asking) hold(ctx context.Context) error {
+	values := 0
+	for i := range a.wanted {
+		n, _ := weigh(a.wanted[i].converted(), 0)
+		values += n
+	}
+	if values <= freeValues {
+		return nil
+	}
+	return request.Hold(ctx, heldWeight*int64(values))
+}
+
+// converted returns the JSON of the result, or nil if there is none.
+func (o *wanted) converted() []byte {
+	if o.item != nil {
+		return o.item.converted
+	}
+	return o.memory
+}
+
 // finish makes the result of the n-th wanted object.
 func (a *asking) finish(n int) error {
 	o := &a.wanted[n]
-	converted := o.memory
+	converted := o.converted()
 	if o.item != nil {
 		if p := o.item.problem; p != nil {
 			return p.error()
 		}
-		converted = o.item.converted
 		a.w.mu.Lock()
 		a.out[o.index], o.item.out = o.item.out, nil
 		a.w.mu.Unlock()

@@ -156,10 +156,10 @@ func (b *bounds) rulesOf(path *field.Path, all apiextensionsv1.ValidationRules) 
 	for i := range all {
 		for word, text := range map[string]string{"rule": all[i].Rule, "messageExpression": all[i].MessageExpression} {
 			b.long(path.Index(i).Child(word), len(text), rules.MaxRule)
-			b.ruleText += len(text)
 		}
+		b.ruleText += rules.TextOf(&all[i])
 		if b.ruleText > rules.MaxRuleText && len(b.errs) == 0 {
-			b.errs = append(b.errs, field.Invalid(path.Index(i), field.OmitValueType{}, fmt.Sprintf("all rules may not be more than %d bytes together", rules.MaxRuleText)))
+			b.errs = append(b.errs, field.Invalid(path.Index(i), field.OmitValueType{}, fmt.Sprintf("all rules may not be more than %d bytes together, where each expression counts 60 bytes more", rules.MaxRuleText)))
 		}
 		if len(b.errs) > 0 {
 			return

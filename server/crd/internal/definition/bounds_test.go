@@ -70,13 +70,13 @@ func TestBounds(t *testing.T) {
 			withSpec(c, map[string]apiextensionsv1.JSONSchemaProps{"l": {Type: "array", XListType: &list, XListMapKeys: keys,
 				Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields, Required: keys}}}})
 		}, schema + `[l].x-kubernetes-list-map-keys: Too many: 65: must have at most 64 items`},
-		"rules": {ruled(rules(1000, 4), rules(1001, 4)), schema + `[f1].x-kubernetes-validations: Too many: 2001: must have at most 2000 items`},
+		"rules": {ruled(rules(500, 4), rules(501, 4)), schema + `[f1].x-kubernetes-validations: Too many: 1001: must have at most 1000 items`},
 		"a rule": {func(c *crd, more int) {
 			withSpec(c, map[string]apiextensionsv1.JSONSchemaProps{"f": {Type: "string", XValidations: rules(1, 16<<10+more)}})
 		}, schema + `[f].x-kubernetes-validations[0].rule: Too long: may not be more than 16384 bytes`},
 		"text of rules": {func(c *crd, more int) {
-			withSpec(c, map[string]apiextensionsv1.JSONSchemaProps{"f": {Type: "string", XValidations: rules(16+more, 16<<10)}})
-		}, schema + `[f].x-kubernetes-validations[16]: Invalid value: all rules may not be more than 262144 bytes together`},
+			withSpec(c, map[string]apiextensionsv1.JSONSchemaProps{"f": {Type: "string", XValidations: rules(3+more, 16<<10)}})
+		}, schema + `[f].x-kubernetes-validations[3]: Invalid value: all rules may not be more than 65536 bytes together, where each expression counts 60 bytes more`},
 		"patterns": {func(c *crd, more int) {
 			fields := map[string]apiextensionsv1.JSONSchemaProps{}
 			for i := range 490 + 20*more {

@@ -75,6 +75,9 @@ func (l *library) schemasOf(crd *apiextensionsv1.CustomResourceDefinition) (map[
 		if err == nil {
 			versions[v.Name], err = l.schema(text, crd.Spec.PreserveUnknownFields)
 		}
+		if err == nil {
+			versions[v.Name].adopt(props)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("version %s: schema: %w", v.Name, err)
 		}

@@ -55,17 +55,49 @@ func (s *objectSchema) compiled() *compiledSchema {
 	if c := s.now.Load(); c != nil {
 		return c
 	}
+	return s.make(nil)
+}
+
+// adopt takes the rules that were compiled when the schema, which props describes, was validated. They are dropped like other rules
+// if they are not used.
+func (s *objectSchema) adopt(props *apiextensionsv1.JSONSchemaProps) {
+	if s.ruleSize == 0 {
+		return
+	}
+	key, err := structural.FingerprintOf(props)
+	if err != nil {
+		return // compiling fails too
+	}
+	compiled := s.library.compiler.Take(key)
+	if compiled == nil {
+		return
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.now.Load() == nil {
+		s.make(compiled)
+	}
+}
+
+// make compiles the schema. Its rules are compiled at their first use, unless they are given. The caller holds making.
+func (s *objectSchema) make(rules *celrules.Rules) *compiledSchema {
 	c := &compiledSchema{}
 	c.structure, c.err = s.compileOnce()
-	c.rules = sync.OnceValues(func() (*celrules.Rules, error) {
-		rules, err := s.library.compiler.Compile(c.structure)
-		if s.now.Load() == c { // otherwise it was dropped meanwhile
-			s.library.took(s, s.ruleSize)
-		}
-		return rules, err
-	})
+	size := s.size + int64(c.structure.PatternBytes())
+	if rules != nil {
+		size += s.ruleSize
+		c.rules = func() (*celrules.Rules, error) { return rules, nil }
+	} else {
+		c.rules = sync.OnceValues(func() (*celrules.Rules, error) {
+			rules, err := s.library.compiler.Compile(c.structure)
+			if s.now.Load() == c { // otherwise it was dropped meanwhile
+				s.library.took(s, s.ruleSize)
+			}
+			return rules, err
+		})
+	}
 	s.now.Store(c)
-	s.library.took(s, s.size+int64(c.structure.PatternBytes()))
+	s.library.took(s, size)
 	return c
 }
 

@@ -151,8 +151,8 @@ func TestComputedWatch(t *testing.T) {
 		got = append(got, lines.Text())
 	}
 	want := []string{
-		`{"type":"ADDED","object":{"kind":"Clock","apiVersion":"time.example.com/v1","metadata":{"name":"tick-1","resourceVersion":"8"},"spec":{"zone":""},"status":{}}}`,
-		`{"type":"ADDED","object":{"kind":"Clock","apiVersion":"time.example.com/v1","metadata":{"name":"tick-0","resourceVersion":"8"},"spec":{"zone":""},"status":{}}}`,
+		`{"type":"ADDED","object":{"kind":"Clock","apiVersion":"time.example.com/v1","metadata":{"name":"tick-1","resourceVersion":"8"},"spec":{"zone":""}}}`,
+		`{"type":"ADDED","object":{"kind":"Clock","apiVersion":"time.example.com/v1","metadata":{"name":"tick-0","resourceVersion":"8"},"spec":{"zone":""}}}`,
 		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the spring is loose","reason":"Expired","code":410}}`,
 	}
 	if !slices.Equal(got, want) {

@@ -120,7 +120,7 @@ func TestLoopbackEnds(t *testing.T) {
 	}
 	watches.Wait()
 	for _, tr := range []http.RoundTripper{client.Transport, srv.Loopback(authn.System())} {
-		if _, err := (&http.Client{Transport: tr}).Do(r.Clone(t.Context())); !errors.Is(err, syscall.ECONNREFUSED) { //nolint:bodyclose // it fails
+		if _, err := (&http.Client{Transport: tr}).Do(r.Clone(t.Context())); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("after the end: %v", err)
 		}
 	}

@@ -47,8 +47,8 @@ func TestHandlerBelowAPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = srv.Close() }()
-	inner := chi.NewRouter()
-	inner.Get("/extra/{name}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, chi.URLParam(r, "name")) })
+	inner := http.NewServeMux()
+	inner.HandleFunc("GET /extra/{name}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.PathValue("name")) })
 	if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error { return h.Handle("/extra/", inner) })); err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func TestComputedResourceHasExactlyItsVerbs(t *testing.T) {
 	c := srv.Client()
 	code, body := call(t, c, "GET", srv.URL+"/apis/sky.example.com/v1/moons/io", "")
 	wantCode(t, 200, code, body)
-	if want := `{"kind":"Moon","apiVersion":"sky.example.com/v1","metadata":{"name":"io"},"spec":{"planet":"mars"},"status":{}}` + "\n"; body != want {
+	if want := `{"kind":"Moon","apiVersion":"sky.example.com/v1","metadata":{"name":"io"},"spec":{"planet":"mars"}}` + "\n"; body != want {
 		t.Errorf("got  %swant %s", body, want)
 	}
 	code, body = call(t, c, "GET", srv.URL+"/apis/sky.example.com/v1/moons", "")

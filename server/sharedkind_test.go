@@ -109,7 +109,7 @@ func TestAKindServedInTwoGroups(t *testing.T) {
 	}
 	shows("POST", bronzeBells, `{"metadata":{"name":"a"},"spec":{"note":"c","mass":7}}`, `{"apiVersion":"bronze.example.com/v1","spec":{"note":"c","mass":7},"status":{}}`)
 	shows("GET", ironBells+"/a", "", `{"apiVersion":"iron.example.com/v1","spec":{"tone":"c","weight":7},"status":{}}`)
-	shows("GET", betaBells+"/a", "", `{"apiVersion":"bronze.example.com/v1beta1","spec":{"sound":"c"},"status":{}}`)
+	shows("GET", betaBells+"/a", "", `{"apiVersion":"bronze.example.com/v1beta1","spec":{"sound":"c"}}`)
 	shows("PATCH", bronzeBells+"/a/status", `{"status":{"times":3}}`, `{"apiVersion":"bronze.example.com/v1","spec":{"note":"c","mass":7},"status":{"times":3}}`)
 	shows("PUT", ironBells+"/a", `{"metadata":{"name":"a"},"spec":{"tone":"d","weight":8}}`, `{"apiVersion":"iron.example.com/v1","spec":{"tone":"d","weight":8},"status":{"rung":3}}`)
 	shows("POST", ironBells, `{"metadata":{"name":"b"},"spec":{"tone":"e","weight":9}}`, `{"apiVersion":"iron.example.com/v1","spec":{"tone":"e","weight":9},"status":{}}`)

@@ -31,7 +31,7 @@ func TestWireCreate(t *testing.T) {
 	t.Run("cluster-scoped, the namespace of the body is dropped", func(t *testing.T) {
 		a := w.ask(t, "POST", planetList, `{"metadata":{"name":"mars","namespace":"default"},"spec":{"moons":2}}`)
 		a.want(t, 201)
-		a.wantBody(t, `{"kind":"Planet","apiVersion":"example.com/v1","metadata":{"name":"mars","uid":"U","resourceVersion":"N","generation":1,"creationTimestamp":"T"},"spec":{"moons":2},"status":{}}`+"\n")
+		a.wantBody(t, `{"kind":"Planet","apiVersion":"example.com/v1","metadata":{"name":"mars","uid":"U","resourceVersion":"N","generation":1,"creationTimestamp":"T"},"spec":{"moons":2}}`+"\n")
 	})
 	t.Run("any namespace of the right form", func(t *testing.T) {
 		// This server has no namespaces, so a namespace need not exist.
@@ -294,7 +294,7 @@ func TestWireReplace(t *testing.T) {
 	t.Run("put creates where the kind says so", func(t *testing.T) {
 		a := w.ask(t, "PUT", slotList+"/s", `{"metadata":{"name":"s"},"spec":{"holder":"me"}}`)
 		a.want(t, 201)
-		a.wantBody(t, `{"kind":"Slot","apiVersion":"example.com/v1","metadata":{"name":"s","namespace":"default","uid":"U","resourceVersion":"N","generation":1,"creationTimestamp":"T"},"spec":{"holder":"me"},"status":{}}`+"\n")
+		a.wantBody(t, `{"kind":"Slot","apiVersion":"example.com/v1","metadata":{"name":"s","namespace":"default","uid":"U","resourceVersion":"N","generation":1,"creationTimestamp":"T"},"spec":{"holder":"me"}}`+"\n")
 		w.ask(t, "PUT", slotList+"/s", `{"metadata":{"name":"s"},"spec":{"holder":"you"}}`).want(t, 200)
 		w.ask(t, "PUT", slotList+"/t", `{"metadata":{"name":"t","uid":"1-2"}}`).want(t, 409)
 		w.ask(t, "PUT", slotList+"/t?dryRun=All", `{"metadata":{"name":"t"}}`).want(t, 201)

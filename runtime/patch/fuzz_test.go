@@ -137,6 +137,9 @@ func FuzzStrategicMergePatch(f *testing.F) {
 		if _, ok := parse(t, got).(map[string]any); !ok {
 			t.Fatalf("no object: %s", got)
 		}
+		if strings.Contains(p, "$deleteFromPrimitiveList") {
+			return // strategicpatch deletes before it adds or afterwards, by the order of a map, and so does kube-apiserver
+		}
 		if again, err := patch.StrategicMergePatch([]byte(doc), []byte(p), k.t); err != nil || string(again) != string(got) {
 			t.Fatalf("another time: %s %v, and %s", again, err, got)
 		}

@@ -1,15 +1,11 @@
 package conversion
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 
-	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime/codec"
-	"github.com/keelson-dev/keelson/server/response"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -85,43 +81,4 @@ func weigh(text []byte, limit int) (int, error) {
 		return nil
 	}})
 	return values, err
-}
-
-// admit checks an answer before it is decoded, and counts the memory of its values in the budget until the share is released. The
-// memory has no user, because several callers may wait for the objects.
-func (w *Webhook) admit(c *call, uid types.UID, answer []byte) (flowcontrol.Share, *problem) {
-	sent, text, most := c.bounds.whole(c.items)
-	if text > 0 && len(answer) > text {
-		return flowcontrol.Share{}, w.tooLarge(c, uid, answer, fmt.Errorf("the answer to %d bytes of objects is longer than %d bytes", sent, text))
-	}
-	values, err := weigh(answer, most)
-	if err != nil {
-		err = fmt.Errorf("the values of the answer to %d bytes of objects take too much memory: the limit is %d bytes", sent, most)
-		return flowcontrol.Share{}, w.tooLarge(c, uid, answer, err)
-	}
-	if values <= freeValues {
-		return flowcontrol.Share{}, nil
-	}
-	budget, n := w.factory.opts.Budget, int64(values+len(answer))
-	if all := budget.Bounds().All; all >= 0 {
-		n = min(n, all) // it is refused only if something else is held
-	}
-	share, err := budget.Count(n)
-	if err != nil {
-		p := c.rejected(CallFailure, err)
-		p.nobody, p.err = true, response.Rejected(err)
-		return flowcontrol.Share{}, p
-	}
-	return share, nil
-}
-
-// tooLarge returns the problem of an answer that is too large to be decoded. The uid in the answer proves that a conversion
-// webhook made it. Otherwise clients do not learn the reason.
-func (w *Webhook) tooLarge(c *call, uid types.UID, answer []byte, reason error) *problem {
-	if bytes.Contains(answer, []byte(uid)) {
-		p := c.problem(MalformedResponse, "returned too much: %v", reason)
-		p.reason = reason
-		return p
-	}
-	return c.rejected(MalformedResponse, w.client.Reject(reason))
 }

@@ -91,15 +91,18 @@ func (s *objectSchema) make(rules *celrules.Rules) *compiledSchema {
 		c.rules = sync.OnceValues(func() (*celrules.Rules, error) {
 			rules, err := s.library.compiler.Compile(c.structure)
 			if s.now.Load() == c { // otherwise it was dropped meanwhile
-				s.library.took(s, s.ruleSize)
+				s.took(s.ruleSize)
 			}
 			return rules, err
 		})
 	}
 	s.now.Store(c)
-	s.library.took(s, size)
+	s.took(size)
 	return c
 }
+
+// took reports to the library that compiled forms of the schema take more bytes.
+func (s *objectSchema) took(more int64) { s.library.took(s, more) }
 
 // compile returns the compiled schema. If the schema is not structural, the error applies to every object.
 func (s *objectSchema) compile() (*structural.Schema, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/internal/weight"
@@ -35,7 +34,7 @@ func (jsonFormat) FromJSON(text []byte, pretty bool) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// YAML returns the format application/yaml: one document, after which nothing may follow, restricted to the part of YAML that JSON can express. Responses have
+// YAML returns the format application/yaml: one document, restricted to the part of YAML that JSON can express. Responses have
 // their keys in alphabetical order. A watch cannot be written in YAML. A value that the YAML library cannot write, or only with
 // many times its size, is written in YAML's flow style, which is JSON.
 func YAML() Format { return yamlFormat{} }
@@ -46,7 +45,7 @@ func (yamlFormat) MediaType() string { return "application/yaml" }
 func (yamlFormat) Streams() bool     { return false }
 
 func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
-	if manyDocuments(body) || moreThanObject(body) {
+	if manyDocuments(body) {
 		return nil, nil, errors.New("error converting YAML to JSON: the body has more than one document")
 	}
 	if err := checkAliases(body); err != nil {
@@ -58,7 +57,7 @@ func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
 	}
 	text, strict := yaml.YAMLToJSONStrict(body)
 	if strict == nil {
-		return text, sameKeys(body), nil
+		return text, nil, nil
 	}
 	text, err := yaml.YAMLToJSON(body) // a second attempt, because the only errors may be duplicate keys
 	if err != nil {
@@ -197,26 +196,6 @@ func manyDocuments(body []byte) bool {
 		open = true
 	}
 	return false
-}
-
-// moreThanObject reports whether there is content after a document that is an object in braces. The YAML library stops reading at
-// the end of the object, and would ignore the rest. A document in another form ends with the body, or at a marker.
-func moreThanObject(body []byte) bool {
-	if bytes.IndexByte(body, '{') < 0 || startsWithKey(body) || json.Valid(body) {
-		return false
-	}
-	decoder := nodes.NewDecoder(bytes.NewReader(body))
-	var doc nodes.Node
-	if err := decoder.Decode(&doc); err != nil || len(doc.Content) == 0 || doc.Content[0].Style&nodes.FlowStyle == 0 {
-		return false // ToJSON returns the error
-	}
-	return !errors.Is(decoder.Decode(&nodes.Node{}), io.EOF)
-}
-
-// startsWithKey reports whether the first content of a document is a letter, so that the document is not an object in braces.
-func startsWithKey(body []byte) bool {
-	c := bytes.TrimLeft(body, " \t\r\n")
-	return len(c) > 0 && (c[0] >= 'a' && c[0] <= 'z' || c[0] >= 'A' && c[0] <= 'Z')
 }
 
 func marker(line []byte, m string) bool {

@@ -23,8 +23,7 @@ func AuditID() Filter {
 		if given == "" || len(given) > maxAuditID {
 			id = newID()
 		}
-		p.header[0] = id
-		p.w.Header()["Audit-Id"] = p.header[0:1:1]
+		p.w.Header()["Audit-Id"] = p.value(0, id)
 		p.values.AuditID = id
 		if len(given) > maxAuditID {
 			response.Error(p.w, p.r, apierrors.NewBadRequest(fmt.Sprintf("the Audit-ID header has %d bytes: it may have at most %d", len(given), maxAuditID)))

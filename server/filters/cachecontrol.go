@@ -7,8 +7,7 @@ import "net/http"
 func CacheControl() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		if h := p.w.Header(); h.Get("Cache-Control") == "" {
-			p.header[1] = "no-cache, private"
-			h["Cache-Control"] = p.header[1:2:2]
+			h["Cache-Control"] = p.value(1, "no-cache, private")
 		}
 		return true
 	})

@@ -50,7 +50,17 @@ type passage struct {
 	came            *http.Request      // the request of that Recover, or of the Timeout that began the passage
 	answer          recorder           // w refers to it after watch
 	until           deadlineContext
-	header          [2]string // values of header fields
+	header          *[2]string // values of header fields of the answer; nil: none so far
+}
+
+// value returns the values of a header field of the answer, which is v. at is the place of the field in p.header, which is not a part
+// of p: net/http keeps the header until the client has received the answer, and must not keep the request with it.
+func (p *passage) value(at int, v string) []string {
+	if p.header == nil {
+		p.header = new([2]string)
+	}
+	p.header[at] = v
+	return p.header[at : at+1 : at+1]
 }
 
 // begin begins a passage with a new copy of the request.

@@ -114,7 +114,8 @@ func (b *body) abort() {
 	panic(http.ErrAbortHandler)
 }
 
-// close releases what the body holds. It must always be called.
+// close releases what the body holds. It must always be called. net/http keeps the values of the header, and with them the body, until
+// the client has received the answer. So the body must not keep the call.
 func (b *body) close() {
 	b.held.Release()
 	if b.gz != nil {
@@ -125,6 +126,7 @@ func (b *body) close() {
 	if b.deadline {
 		_ = http.NewResponseController(b.c.w).SetWriteDeadline(time.Time{})
 	}
+	b.c = nil
 }
 
 // joiner returns a compressor for bodies that writes to w.

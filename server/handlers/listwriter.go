@@ -138,6 +138,7 @@ type listWriter struct {
 	zipKey  any  // the key of the joined items in compressed form; nil if they are not cached
 	sure    bool // no item can fail
 	zip     bool
+	reserve func(bytes int) error       // counts the bytes of a large item before it is made; nil: not at all
 	part    func(p gzipparts.Part) bool // receives the blocks whose compressed form is cached, if zip; false ends the walk
 }
 
@@ -166,6 +167,7 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
 	l.comma = l.Between()
 	hold := func(n int) error { return c.hold(min(l.weight(n), c.most) - c.held()) }
+	l.reserve = hold
 	size, whole, err := l.prepare(buf, zip, hold)
 	if err != nil {
 		return err
@@ -304,8 +306,10 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 	}
 	each := func(it wire.Item) (ok bool, err error) {
 		comma()
-		*buf, err = l.AppendItem(*buf, it)
-		return err == nil && more(), err
+		if err := l.append(buf, it); err != nil {
+			return false, err
+		}
+		return more(), nil
 	}
 	switch {
 	case l.blocks != nil && (l.textKey != nil || l.zip && l.zipKey != nil):
@@ -369,6 +373,25 @@ func (l *listWriter) tooLarge(b block, key any) bool {
 		size += it.Record.Body.Size()
 	}
 	return size > blockMost
+}
+
+// largeItem is the size of a record above which few items are made at a time, if they are not made of the bytes of the record alone:
+// that takes many times their size, such as for YAML.
+const largeItem = 64 << 10
+
+// append appends an item to buf. A large one is counted before, and waits until there is a processor for it.
+func (l *listWriter) append(buf *[]byte, it wire.Item) (err error) {
+	if size := it.Record.Body.Size(); size > largeItem && !l.Verbatim() && l.many == nil {
+		if l.reserve != nil && size > listFree {
+			if err := l.reserve(len(*buf) + size); err != nil {
+				return err
+			}
+		}
+		l.making <- struct{}{}
+		defer func() { <-l.making }()
+	}
+	*buf, err = l.AppendItem(*buf, it)
+	return err
 }
 
 // join appends the items of a block, with separators between them.

@@ -18,7 +18,8 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	if err == nil {
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
-	c.giveBuffer(buf) // not after a failed write, because HTTP/2 may still read buf
+	a.Writer = wire.Writer{} // net/http keeps the body: see body.close
+	c.giveBuffer(buf)        // not after a failed write, because HTTP/2 may still read buf
 	return err
 }
 

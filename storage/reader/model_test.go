@@ -160,7 +160,7 @@ func runModel(t *testing.T, g *gadgets, b storage.Backend) {
 				return
 			}
 		}
-		if x.resets != 1 {
+		if x.resets < 1 || x.resets > 5 { // once at the start, and rarely on a busy machine, when the reader falls too far behind
 			t.Errorf("Changes was a Reset %d times, want once", x.resets)
 		}
 	})

@@ -174,7 +174,7 @@ func (e *UnreadableError) And(other *UnreadableError) *UnreadableError {
 // maxReported is the maximum number of keys that the text of an UnreadableError names.
 const maxReported = 10
 
-// Error returns a text that names up to maxReported keys.
+// Error returns a text that names up to ten keys.
 func (e *UnreadableError) Error() string {
 	if len(e.More) == 0 && !e.Truncated {
 		return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)

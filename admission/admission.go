@@ -67,8 +67,8 @@ type ValidatorFunc func(ctx context.Context, r *Request) error
 // Validate implements Validator.
 func (f ValidatorFunc) Validate(ctx context.Context, r *Request) error { return f(ctx, r) }
 
-// Policy is everything that decides about one request: the state of all policy when the request was authenticated. It is
-// immutable, and requests share it while nothing changes. The zero Policy accepts every change.
+// Policy is everything that decides about one request: the state of all policy when the authentication of the request began. It
+// is immutable, and requests share it while nothing changes. The zero Policy accepts every change.
 type Policy struct {
 	// Authorizer decides what a user may do, by the same rules for the whole request. It is nil if there is none.
 	Authorizer authz.Authorizer

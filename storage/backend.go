@@ -81,8 +81,9 @@ func (r Range) Full(values int, bytes int64) bool {
 	return r.CountOnly || r.Limit > 0 && values >= r.Limit || r.Bytes > 0 && values > 0 && bytes >= r.Bytes
 }
 
-// Enough reports whether a result with this number of values and bytes is all that r asks for, although the keys were not
-// counted to the end. That needs an Uncounted r, and a count of keys found so far that is greater than values.
+// Enough reports whether a backend may return a result with this number of values and bytes before it has counted all keys.
+// count is the number of keys found so far. The conditions are that r is Uncounted, that the result is Full, and that count
+// is greater than values.
 func (r Range) Enough(values int, bytes, count int64) bool {
 	return r.Uncounted && !r.CountOnly && count > int64(values) && r.Full(values, bytes)
 }

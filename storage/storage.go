@@ -124,7 +124,7 @@ type ListOptions struct {
 	// Portion, if positive, is about how many bytes of records are read at once. A longer page comes in portions, see
 	// Page.Next. An Interface that has the records in memory, such as a cache, does not use it.
 	Portion int64
-	// Account is called before each portion is read; nil is no account.
+	// Account is called before and after each portion is read; nil is no account.
 	Account Account
 }
 

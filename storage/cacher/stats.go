@@ -23,7 +23,7 @@ type Hooks struct {
 	// Waited is called with the waiting time for each read that had to wait for the cache to reach a revision.
 	Waited func(time.Duration)
 	// Consistent is called for each read of the most recent state that may be served from memory. success reports whether it
-	// is. If not, fallback reports whether the storage below serves it.
+	// is served from memory. If not, fallback reports whether the storage below serves it.
 	Consistent func(success, fallback bool)
 	// Received is called with the number of changes that the storage below has delivered, when they are in the cache.
 	Received func(changes int)

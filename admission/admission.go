@@ -16,9 +16,10 @@
 // A server keeps its plug-ins in a [Live], in the order of kube-apiserver. Each request is decided by one [Policy]: the state of
 // all policy when the authentication of the request began.
 //
-// Changes are validated concurrently: two creates may both read nine objects, and then there are eleven. A plug-in that enforces
-// a limit must count for itself. It charges each change, under a lock or with a conditional write, and registers a function that
-// undoes the charge with [Request.OnFailure].
+// Changes are validated concurrently. If a plug-in only compared the number of objects with a limit of ten, two creates could
+// both read nine objects, and then there would be eleven. So a plug-in that enforces a limit must keep its own count. It charges
+// each change, under a lock or with a conditional write, and registers a function that undoes the charge with
+// [Request.OnFailure].
 //
 // See https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/.
 package admission
@@ -66,8 +67,8 @@ type ValidatorFunc func(ctx context.Context, r *Request) error
 // Validate implements Validator.
 func (f ValidatorFunc) Validate(ctx context.Context, r *Request) error { return f(ctx, r) }
 
-// Policy is everything that decides about one request: the state of all policy when the request was authenticated. It is
-// immutable, and requests share it while nothing changes. The zero Policy accepts every change.
+// Policy is everything that decides about one request: the state of all policy when the authentication of the request began. It
+// is immutable, and requests share it while nothing changes. The zero Policy accepts every change.
 type Policy struct {
 	// Authorizer decides what a user may do, by the same rules for the whole request. It is nil if there is none.
 	Authorizer authz.Authorizer
@@ -75,8 +76,8 @@ type Policy struct {
 	Plugins Chain
 	// Readers read the objects on which the policy depends. It is nil if there are none.
 	Readers runtime.Readers
-	// Installed is the number of Installs that this policy includes. A request with this policy cannot use what later Installs
-	// serve.
+	// Installed is the number of calls of Server.Install (package server) whose changes this policy includes. A request with
+	// this policy cannot use what later calls add.
 	Installed int64
 	// State is data of the Source for its own use. A running watch does not keep it.
 	State any

@@ -76,8 +76,8 @@ func WithUser(ctx context.Context, u *User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// IsUserKey reports whether key is the key under which a context has its user, a *User. Contexts that store the user themselves
-// need it in their method Value.
+// IsUserKey reports whether key is the key under which a context has its user, a *User. A context type that stores the user
+// itself calls IsUserKey in its method Value.
 func IsUserKey(key any) bool {
 	_, is := key.(userKey)
 	return is

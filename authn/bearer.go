@@ -25,7 +25,7 @@ var errInvalidToken = errors.New("invalid bearer token")
 // one of the subprotocols in Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io. followed by the token in base64url
 // without padding. There must be another subprotocol that the server can choose.
 //
-// It is an error if tokens has no opinion of the token. A request without a token is no opinion.
+// If tokens has no opinion of the token, the result is an error. For a request without a token the result is no opinion.
 func BearerToken(tokens TokenAuthenticator) Authenticator {
 	return Func(func(r *http.Request) (*Response, error) {
 		token := headerToken(r.Header)

@@ -18,8 +18,8 @@ var oidUID = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 // X509 authenticates requests by the client certificate of the TLS connection. The common name is the name of the user, the
 // organizations are the groups, and the attribute 1.3.6.1.4.1.57683.2 is the UID. The certificate must be valid for client
 // authentication with the pool that roots returns. roots is called for each request. If the pool is nil, there is no opinion; the
-// roots of the system are never used. A certificate that does not verify is an error. A request without a certificate, or with
-// one without a common name, is no opinion.
+// roots of the system are never used. The result is an error if the certificate does not verify. It is no opinion if the request
+// has no certificate, or if the certificate has no common name.
 //
 // The tls.Config of the server should have ClientAuth tls.RequestClientCert. A stricter value closes the connection of a client
 // with a wrong certificate, which gives the client less information than a 401 response.

@@ -8,8 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// ForGroup returns an authorizer that calls a for the members of a group, and has no opinion of other users. It pins a, and is
-// ready when a is ready.
+// ForGroup returns an authorizer that calls a for the members of a group, and has no opinion of other users. It is a [Pinner]
+// that pins a, and it is ready when a is ready.
 func ForGroup(group string, a Authorizer) Authorizer { return &forGroup{group: group, next: a} }
 
 // forGroup is immutable, except for last.

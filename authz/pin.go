@@ -8,10 +8,10 @@ import (
 // Pinner is an optional interface of an [Authorizer] whose decisions depend on objects that change. [Union], [ForGroup], [Plain]
 // and [Live] pin the authorizers that they call.
 type Pinner interface {
-	// Pin returns an authorizer that decides by the current state of the objects, however long it is used. It is for all
-	// decisions about one request. The state includes every change that was acknowledged before the call. While nothing changes,
-	// Pin returns the same authorizer, comparable with ==, such as a pointer. An authorizer that is not comparable costs an
-	// allocation for each request.
+	// Pin returns an authorizer that decides by the state that the objects have now, even if they change while it is used. It is
+	// for all decisions about one request. The state includes every change that was acknowledged before the call. While nothing
+	// changes, Pin returns the same authorizer, comparable with ==, such as a pointer. An authorizer that is not comparable
+	// costs an allocation for each request.
 	Pin(ctx context.Context) Authorizer
 }
 

@@ -86,9 +86,9 @@ func (b *Budget) Take(h Holder, n int64) (Share, error) {
 	return s, nil
 }
 
-// Count takes n, at least 0, without a holder. It is for something that many clients share, and reduces the room for all later
-// calls of Take. Count compares only the amount that Count itself holds with the bound All. So at most twice that bound is held
-// in total. The error is like that of Take.
+// Count takes n, at least 0, without a holder. It is for something that many clients share. The amount reduces the room for all
+// later calls of Take. Count compares the bound All only with the amount that was taken by Count. So at most twice that bound is
+// held in total. The error is like that of Take.
 func (b *Budget) Count(n int64) (Share, error) {
 	if b == nil {
 		return Share{}, nil

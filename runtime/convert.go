@@ -247,8 +247,8 @@ func (s *Scheme) objectToVersion(obj Object, from, to *Kind) (Object, error) {
 type ConversionError struct {
 	Kind     schema.GroupKind    // the kind of the object
 	From, To schema.GroupVersion // the versions; one of them is the hub
-	// Err is the error of the conversion function, or says that the function panicked or that there is none. If Err is a Status,
-	// its message is written for clients, and Error returns it without a prefix.
+	// Err is the error of the conversion function, or says that the function panicked or that no function is registered. If Err
+	// is a Status, its message is written for clients, and Error returns it without a prefix.
 	Err error
 }
 
@@ -391,8 +391,8 @@ func (s *Scheme) Convert(in, out, context any) error {
 	return nil
 }
 
-// MayPass reports whether a conversion failed because of another server, such as a webhook, so that it may succeed the next time.
-// The error is, or wraps, a Status with the code 429 or 5xx.
+// MayPass reports whether err is the error of a conversion that failed because of another server, such as a webhook, and that may
+// succeed the next time. Such an error is, or wraps, a Status with the code 429 or 5xx.
 func MayPass(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -25,8 +25,8 @@ type Pointer[T any] interface {
 //		Size int32 `json:"size" protobuf:"varint,1,opt,name=size"`
 //	}
 //
-// Package protobuf lists the tags. A kind without them is answered with 406 (Not Acceptable) to a client that accepts protobuf
-// alone.
+// Package runtime/internal/protobuf lists the tags. A client that accepts only protobuf gets 406 (Not Acceptable) for a kind
+// without them.
 type Resource[Spec, Status any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`

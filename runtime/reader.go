@@ -26,8 +26,8 @@ import (
 // served, every method that returns an error returns one that wraps ErrNotReady.
 //
 // Some kinds are not kept in memory: kinds without a cache, and kinds with a Storage of their own. Each read of such a kind reads
-// the store. Ready then returns whether the store answers. Changed returns the revision of the whole store, which grows with
-// writes to other kinds too, or always 0.
+// the store. Ready then returns nil if the store answers. Changed returns either the revision of the whole store, which also
+// grows with writes to other kinds, or always 0.
 //
 // A Reader of another server returns the objects that it has while that server cannot be reached; Ready then returns an error
 // that does not wrap ErrNotReady. The Reader does not detect that a schema changed on that server: an object stays as that server
@@ -69,7 +69,8 @@ type LastChange struct {
 	Generation int64
 }
 
-// ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or no longer, or whose kind is not served.
+// ErrNotReady is wrapped by the errors of a Reader whose objects are not yet loaded, or no longer loaded, or whose kind is not
+// served.
 var ErrNotReady = errors.New("the objects cannot be read yet")
 
 // ErrUnreadable is wrapped by errors about objects whose stored bytes cannot be decoded.
@@ -81,9 +82,9 @@ var ErrUnreadable = errors.New("stored objects cannot be read")
 //     servers are included once their event has arrived. The read is answered from memory.
 //   - [AtLeast]: a state at the given revision or later. The read waits for that state, and times out as a request would.
 //   - [Live]: the most recent state of the store, by a linearizable read.
-//   - [Exactly]: the state at the given revision. The read waits for it as with AtLeast. It is for kinds whose objects only have
-//     a meaning together and must be read at one revision: the highest Revision that Changed returns for any of the kinds, if it
-//     is 0 for none of them. If the state is no longer retained, the read returns a StatusError with the reason Expired.
+//   - [Exactly]: the state at the given revision. The read waits for it as with AtLeast. It is for several kinds whose objects
+//     only have a meaning together and must be read at one revision: call Changed for each kind, and use the highest Revision,
+//     unless a Revision is 0. If the state is no longer retained, the read returns a StatusError with the reason Expired.
 //
 // In a Reader of another server, Cached and AtLeast refer to the events that have arrived from that server. Writes of this server
 // to the other one are shown once their event has arrived.

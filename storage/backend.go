@@ -81,8 +81,9 @@ func (r Range) Full(values int, bytes int64) bool {
 	return r.CountOnly || r.Limit > 0 && values >= r.Limit || r.Bytes > 0 && values > 0 && bytes >= r.Bytes
 }
 
-// Enough reports whether a result with this number of values and bytes is all that r asks for, although the keys were not
-// counted to the end. That needs an Uncounted r, and a count of keys found so far that is greater than values.
+// Enough reports whether a backend may return a result with this number of values and bytes before it has counted all keys.
+// count is the number of keys found so far. The conditions are that r is Uncounted, that the result is Full, and that count
+// is greater than values.
 func (r Range) Enough(values int, bytes, count int64) bool {
 	return r.Uncounted && !r.CountOnly && count > int64(values) && r.Full(values, bytes)
 }
@@ -173,7 +174,7 @@ type Waker interface {
 	// Wake returns false, and drops f, when Next would return now. Otherwise it returns true, and f is called once, in its
 	// own goroutine, when Next will return without waiting. Next then returns changes, a progress mark that was requested, or
 	// the error that ended the feed. f is called at the latest when the feed is closed, the backend is closed, or the context
-	// given to Watch ends. So f is called unless none of these ever happens.
+	// given to Watch ends. If none of these ever happens, f is never called.
 	//
 	// Wake belongs to the caller of Next. It must not be called during a Next. When it has returned true, neither Wake nor
 	// Next may be called before f is called. RequestProgress and Close may be called at any time. They do not wait for f,
@@ -199,7 +200,7 @@ type Historian interface {
 
 // Replayer is a Backend whose watches take long to deliver changes that are older than the watch.
 type Replayer interface {
-	// Replay returns the number of revisions before the latest at which a watch may begin if it is to catch up soon.
+	// Replay returns how many revisions before the latest one a watch may begin so that it still catches up soon.
 	Replay() int64
 }
 
@@ -210,15 +211,15 @@ type Stater interface {
 	Stat(ctx context.Context, key string) (Stat, error)
 }
 
-// Knower is a Backend in this process. It can return its revision without a request.
+// Knower is a Backend that can return its revision without a request, because it is in this process.
 type Knower interface {
 	// Known returns the store's current revision, the same that Get and Range return. ok is false after Close.
 	Known() (revision int64, ok bool)
 }
 
-// Holder is a Backend that may have the values in memory, and return the same bytes in each read.
+// Holder is a Backend that may have all values in memory and return the same slices in each read.
 type Holder interface {
-	// Holds reports whether the backend does that. The result never changes.
+	// Holds reports whether the backend has all values in memory and returns the same slices. The result never changes.
 	Holds() bool
 }
 
@@ -234,7 +235,7 @@ type Readier interface {
 	Ready(ctx context.Context) error
 }
 
-// Sizer is a Backend that knows how much room it has.
+// Sizer is a Backend that can report how many bytes it uses and how many it may use.
 type Sizer interface {
 	// Size returns how many bytes the backend uses, and how many it may use; limit is negative if that is not known. Both are
 	// 0 after Close. Size is called for metrics, and must be fast.

@@ -29,7 +29,7 @@ type CopyResult struct {
 // A destination that is a [Loader] (memory, bolt) keeps the revision of every value and of the store: the resourceVersions
 // that clients have stay valid. Any other destination must be a [Raiser] (etcd). Its revision is first raised above the
 // source's and its history removed. So a resourceVersion of the source is expired there and never names another state. If
-// that needs too many empty commits, nothing is done and the error is a *RaiseError, whose text names the options.
+// that needs too many empty commits, nothing is done, and the error wraps a *RaiseError and says what can be done instead.
 //
 // src may be in use; changes after the copied state are not in the copy. Nobody may use dst before Copy has returned. After
 // an error the content of dst is incomplete and must be discarded. Values with a TTL (events, leases of servers) are not

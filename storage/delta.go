@@ -33,8 +33,8 @@ type Delta struct {
 	Count int // number of Moves
 }
 
-// Whole returns all records of the state that at asks for, as a Reset. If from is a [Source], the Moves include the
-// unreadable records. For any other Interface an unreadable record is an error.
+// Whole returns all records of a state that at accepts, as a Reset. If from is a [Source], the Moves include the unreadable
+// records. For any other Interface an unreadable record is an error.
 func Whole(ctx context.Context, from Interface, at Read) (Delta, error) {
 	page, err := from.List(ctx, ListOptions{At: at})
 	var unreadable *UnreadableError

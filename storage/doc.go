@@ -16,8 +16,8 @@
 // The layout is the one that kube-apiserver uses in etcd, so that its data can be opened. An object is stored under
 // <prefix>/<resource path>/<namespace>/<name>, without the namespace for cluster-scoped resources. Its value is the object's
 // JSON in its storage version without metadata.resourceVersion. The resourceVersion is the revision of the commit that wrote
-// the object. Values that kube-apiserver wrote as protobuf can be read too, for types that have the generated code; the next
-// update writes them as JSON.
+// the object. Values that kube-apiserver wrote as protobuf can be read too, for Go types with the generated code or with
+// protobuf tags, and so can its values in CBOR. The next update writes them as JSON.
 //
 // # Revisions
 //

@@ -88,9 +88,8 @@ func (e *ExpiredError) Error() string {
 // Unwrap makes an ExpiredError an ErrCompacted.
 func (e *ExpiredError) Unwrap() error { return ErrCompacted }
 
-// FutureError is returned by a read at, or not older than, a revision that the store did not reach within the time that the
-// read waits.
-// Requested is the revision that was asked for, Current the store's revision.
+// FutureError is returned by a read at, or not older than, a revision that the store did not reach while the read waited.
+// Requested is the revision of the read, and Current is the store's revision.
 type FutureError struct{ Requested, Current int64 }
 
 // Error returns the text that kube-apiserver uses.
@@ -174,7 +173,7 @@ func (e *UnreadableError) And(other *UnreadableError) *UnreadableError {
 // maxReported is the maximum number of keys that the text of an UnreadableError names.
 const maxReported = 10
 
-// Error returns a text that names up to maxReported keys.
+// Error returns a text that names up to ten keys.
 func (e *UnreadableError) Error() string {
 	if len(e.More) == 0 && !e.Truncated {
 		return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)

@@ -28,7 +28,7 @@ func (s *Store) Oldest(ctx context.Context) (int64, error) {
 	return 0, err
 }
 
-// Replay implements Replayer with the number of the backend.
+// Replay implements Replayer. If the backend is no Replayer, the result is math.MaxInt64: a watch may begin anywhere.
 func (s *Store) Replay() int64 {
 	if s.replay != nil {
 		return s.replay.Replay()

@@ -13,8 +13,8 @@ import (
 //
 // When the budget is used up, each new form makes the cache examine the oldest one. If that was not used lately, it is
 // dropped and the new form takes its place. Otherwise the oldest form stays for another round, and the new form is not kept.
-// So forms in use stay, and unused forms are dropped after they were examined a few times. Of a list that is larger than the
-// budget a part stays in the cache; a cache that drops the least recently used form would keep nothing of it.
+// So forms in use stay, and unused forms are dropped after they were examined a few times. If a list is larger than the
+// budget, a part of it stays in the cache. A cache that drops the least recently used form would keep nothing of such a list.
 type FormCache struct {
 	most    int64    // maximum number of bytes
 	largest int64    // maximum cost of one form

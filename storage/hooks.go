@@ -21,13 +21,13 @@ type Operation string
 
 // The operations of a Store.
 const (
-	OpGet      Operation = "get"
-	OpList     Operation = "list"
-	OpCreate   Operation = "create"
-	OpUpdate   Operation = "update"
-	OpDelete   Operation = "delete"
-	OpWatch    Operation = "watch"
-	OpRevision Operation = "getCurrentResourceVersion"
+	OpGet      Operation = "get"                       // a read of one value or of its revision
+	OpList     Operation = "list"                      // a read of many values
+	OpCreate   Operation = "create"                    // a commit of a key that must be absent
+	OpUpdate   Operation = "update"                    // a commit of a new value
+	OpDelete   Operation = "delete"                    // a commit that deletes a key
+	OpWatch    Operation = "watch"                     // the beginning of a watch
+	OpRevision Operation = "getCurrentResourceVersion" // a read of the store's revision
 )
 
 // Listed describes the costs of a list.

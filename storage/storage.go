@@ -124,7 +124,7 @@ type ListOptions struct {
 	// Portion, if positive, is about how many bytes of records are read at once. A longer page comes in portions, see
 	// Page.Next. An Interface that has the records in memory, such as a cache, does not use it.
 	Portion int64
-	// Account is called before each portion is read; nil is no account.
+	// Account is called before and after each portion is read; nil is no account.
 	Account Account
 }
 
@@ -233,9 +233,10 @@ func (o *WriteOptions) hold(before Record) error {
 }
 
 // ChangeFunc makes the new state of an object from the current one. It may be called several times, each time with the state
-// that is stored then. This happens on a conflict, and when a first outcome was made from a cache's state and was an error or
-// no change. current is a decoded object that belongs to the function; record is the record it was decoded from. The function
-// must not have side effects that may not happen twice. An error ends the update and is returned unchanged.
+// that is stored then. This happens on a conflict. It also happens when the first call got a state from a cache, and its
+// outcome was an error or no change. current is a decoded object that belongs to the function; record is the record it was
+// decoded from. The function must not have side effects that may not happen twice. An error ends the update and is returned
+// unchanged.
 type ChangeFunc func(ctx context.Context, current runtime.Object, record Record) (Outcome, error)
 
 // ManyCodec is a Codec that decodes many documents at once; see ManyDecoder.

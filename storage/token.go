@@ -14,7 +14,7 @@ const AtLatest = -1
 // Continue is the content of a continue token: where a list continues.
 type Continue struct {
 	Revision int64  // the revision of the list, or AtLatest
-	From     string // the first key that may follow, relative to the resource; always within the scope
+	From     string // the first key that may follow, relative to the resource; never before the scope
 }
 
 // continueToken is the continuation of a list in the format of kube-apiserver: the JSON of this struct in base64url without

@@ -57,7 +57,7 @@ type Options struct {
 	// RetryAfter is the time after a failed reading during which no request reads again; 0 means one second. It bounds how many
 	// requests wait for a storage that does not respond.
 	RetryAfter time.Duration
-	// MaxMissing is the maximum number of roles that do not exist in the reason of one decision; 0 means 100.
+	// MaxMissing is the maximum number of missing roles that the reason of one decision names; 0 means 100.
 	MaxMissing int
 	// Hooks are called when something fails.
 	Hooks Hooks

@@ -18,12 +18,12 @@
 // # Cost
 //
 // A decision looks up the bindings of the user and of each of the user's groups, once among the ClusterRoleBindings and once
-// among the RoleBindings of the namespace. Its cost is that of these bindings and the rules of their roles, and the logarithm of
-// the number of all objects.
+// among the RoleBindings of the namespace. Its cost is proportional to the number of these bindings and of the rules of their
+// roles, and to the logarithm of the number of all objects.
 //
 // A change of one object costs the logarithm of the number of objects, times the number of subjects of a binding: it copies the
-// path to the object and shares the rest with the previous Policy. Only the first reading, and one after an interruption that a
-// [runtime.Reader] cannot bridge, costs as much as there are objects.
+// path to the object and shares the rest with the previous Policy. Only two kinds of readings cost time proportional to the
+// number of all objects: the first one, and one for which a [runtime.Reader] has no record of the single changes (it sets Reset).
 //
 // # Missing and stale objects
 //

@@ -4,11 +4,11 @@
 //	go run ./examples/bench -quick     # a few minutes, coarse
 //	go run ./examples/bench -servers keelson-bolt,apiserver-etcd -only '^get/'
 //
-// NEWCOMER.md has what a first program costs, which TestNewcomer of this package measures.
+// NEWCOMER.md lists the costs of a first program with this library. TestNewcomer of this package measures them.
 //
 // It builds all servers, runs them one after the other on loopback under the same loads, and writes a report in Markdown. It
-// prints its progress to stderr. No processes and files are left at the end. It exits with 1 if something could not be measured,
-// and lists that at the end of the report.
+// prints its progress to stderr. It ends all processes and removes all temporary files at the end. It exits with 1 if something
+// could not be measured, and lists that at the end of the report.
 package main
 
 import (

@@ -88,8 +88,9 @@ func (e *Environment) Extend(variables []Variable, types ...*DeclType) (*Environ
 	return &Environment{version: e.version, env: env, planner: e.planner, roots: e.rootsWith(variables), operators: e.operators}, nil
 }
 
-// Resized returns the environment with other types of variables that it has already, for the estimates of costs. A type may differ
-// from the one before only in the sizes of its values, and there may be no objects in it. Resized is much faster than Extend.
+// Resized returns the environment with other types for variables that it already has, for the estimates of costs. A new type may
+// differ from the old one only in the sizes of its values, and must not contain an object type. Resized is much faster than
+// Extend.
 func (e *Environment) Resized(variables []Variable) *Environment {
 	return &Environment{version: e.version, env: e.env, planner: e.planner, roots: e.rootsWith(variables), operators: e.operators}
 }

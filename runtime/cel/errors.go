@@ -43,7 +43,7 @@ func (e *CompileError) References(variable string) bool {
 }
 
 // Error returns the message of kube-apiserver for expressions in admission. A messageExpression in a schema, and an expression in
-// a schema with an unwanted type, have other messages. The caller makes those of Stage and Detail.
+// a schema with an unwanted type, have other messages. The caller makes these messages from Stage and Detail.
 func (e *CompileError) Error() string {
 	switch e.Stage {
 	case Checking:
@@ -62,8 +62,8 @@ var (
 	//
 	// A call whose arguments can be much larger than the expression that made them is checked before it is made; the evaluation
 	// ends with ErrCallCost if the call would take too long. kube-apiserver counts the cost of a call after the call, and counts
-	// only the outermost level of its arguments. There a short expression can make a list that contains itself twice, many times
-	// over, and comparing this list never ends.
+	// only the outermost level of its arguments. There a short expression can make a list that contains another list twice, which
+	// contains a third list twice, and so on. Comparing such lists does not end in practice.
 	//
 	// Most of the refused calls would cost too much afterwards in kube-apiserver, too. The exceptions, which kube-apiserver would
 	// accept if it could evaluate them, are:

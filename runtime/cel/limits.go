@@ -8,8 +8,9 @@ const (
 	// In kube-apiserver some calls cost 1 however large their arguments are, such as the size of a string, or the comparison of
 	// nested lists. In a comprehension such calls take minutes for a permitted cost. Here a call costs more if it reads a string
 	// of more than 32 KiB, more than a thousand elements that the expression made, or a regular expression that is not a constant
-	// and has more than a thousand instructions. The estimates are the same as in kube-apiserver. Values that implement
-	// library.Tree are not counted, because they were read from an object, and a value can end an evaluation with library.Stop.
+	// and has more than a thousand instructions. The estimates are the same as in kube-apiserver. The elements of lists and maps
+	// that were read from an object are not counted: these values implement Tree of package runtime/cel/internal/library. A value
+	// can end an evaluation by the function Stop of that package.
 	MaxCallCost = 1_000_000
 	// MaxObjectCost is the maximum cost of all rules of an object together, or of all expressions of one policy binding, about 1
 	// s.

@@ -17,7 +17,7 @@ const (
 	Stored Version = 0xffff
 )
 
-// String returns the version as Kubernetes 1.37 writes it.
+// String returns a version such as "1.37", or "stored" for Stored.
 func (v Version) String() string {
 	if v == Stored {
 		return "stored"

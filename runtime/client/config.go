@@ -29,7 +29,7 @@ type Config struct {
 	// Proxy returns the proxy for a request, or nil. If Proxy is nil, http.ProxyFromEnvironment is used, which has no proxy for
 	// loopback addresses.
 	Proxy func(*http.Request) (*url.URL, error) `json:"-"`
-	// DisableCompression asks the server for uncompressed answers.
+	// DisableCompression makes the client request uncompressed answers.
 	DisableCompression bool
 
 	// Cert and Key are the client certificate and its key in PEM. CertFile and KeyFile name files instead; if they have changed,

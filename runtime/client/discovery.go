@@ -72,7 +72,7 @@ func (c *Client) Resource(ctx context.Context, kind schema.GroupVersionKind) (Re
 	return r, nil
 }
 
-// ForgetResources removes a group version from the cache, so that the next call of Resource asks the server.
+// ForgetResources removes a group version from the cache, so that the next call of Resource sends a request to the server.
 func (c *Client) ForgetResources(gv schema.GroupVersion) {
 	c.resources.mu.Lock()
 	defer c.resources.mu.Unlock()

@@ -104,7 +104,7 @@ func (o ReadersOptions) withDefaults() ReadersOptions {
 //   - AtLeast waits for the watch, at most ReadersOptions.Wait. The watch of a kind that does not change may send nothing for
 //     about a minute, so a read that waits makes the Reader list the objects again, which costs a list.
 //   - Exactly is answered from a log of changes with a limited size. States from before the last list are Expired.
-//   - Live asks the server. It returns objects that are not those in memory.
+//   - Live sends a request to the server, and decodes the objects of the answer: they are not the objects in memory.
 //   - Changes uses the log too. The log is kept when the objects are listed again, so that no deletion is lost.
 //   - Changed may be later than the newest change, and may grow without a change, because a list shows what has changed but not
 //     when. After the first list it is the revision of that list. After a later list that found changes it is the revision of the
@@ -115,8 +115,8 @@ func (o ReadersOptions) withDefaults() ReadersOptions {
 //
 // If the storage of a server is replaced, its revisions may become lower. The Readers follow: revisions then go back, and Changes
 // since an older revision returns Reset. A kind that is no longer served, or is larger than ReadersOptions.MaxObjects or
-// MaxBytes, is dropped: its reads fail with runtime.ErrNotReady until that changes. Reads also fail with it if an error occurs
-// before the first objects are loaded.
+// MaxBytes, is dropped: its reads fail with runtime.ErrNotReady until that changes. Reads also fail with runtime.ErrNotReady if
+// an error occurs before the first objects are loaded.
 type Readers struct {
 	client *Client
 	opts   ReadersOptions

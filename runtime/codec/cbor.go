@@ -27,7 +27,8 @@ import (
 // ToJSON returns an error where kube-apiserver does: for maps with duplicate keys, strings that are not UTF-8, NaN and
 // infinities, integers that do not fit into 64 bits with a sign, simple values other than true, false and null, nesting deeper
 // than 10,000, and data after the item. A byte string with one of the tags 21 to 23, which mark it as data, becomes its
-// base64url, base64 or hexadecimal text. A []byte is base64, as in JSON, so the other two tags are only for strings.
+// base64url, base64 or hexadecimal text. A Go field of type []byte has base64 in JSON, so only the tag 22 fits it; the other two
+// tags are for fields of type string.
 //
 // A watch, which clients request as application/cbor, is a sequence of data items with the media type [CBORSequence]: see
 // [AppendCBORTag] and the functions after it.
@@ -122,7 +123,8 @@ func withPoints(v any) any {
 	return v
 }
 
-// AppendCBOR appends the JSON text of one value as one data item without the tag. json is not changed.
+// AppendCBOR appends the JSON text of one value as one data item, without the tag for self-described CBOR (see [AppendCBORTag]).
+// json is not changed.
 func AppendCBOR(dst, json []byte) ([]byte, error) {
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, &v); err != nil {
@@ -146,9 +148,9 @@ const (
 	cborMap   = 5 << 5
 )
 
-// AppendCBORMap appends the head of a map with so many members. As many pairs of data items must follow, with keys by
-// [AppendCBORString], the shortest first and those of one length in the order of their bytes. A list has the keys kind, items,
-// metadata and apiVersion; an event has type and object.
+// AppendCBORMap appends the head of a map with the given number of members. As many pairs of data items must follow. The keys are
+// written with [AppendCBORString]: the shortest keys first, and keys of one length in the order of their bytes. A list has the
+// keys kind, items, metadata and apiVersion; an event has type and object.
 func AppendCBORMap(dst []byte, members int) []byte { return appendCBORHead(dst, cborMap, members) }
 
 // AppendCBORArray appends the head of an array; as many data items must follow.

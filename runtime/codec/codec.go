@@ -35,7 +35,7 @@ type Format interface {
 	// is Ignore. The result may share memory with body.
 	ToJSON(body []byte, v Validation) (json []byte, problems []error, err error)
 	// FromJSON converts the JSON text of one value to this format, as a response body. The body ends with a newline, except
-	// indented JSON and CBOR. pretty selects an indented form if the format has one. text is not changed.
+	// indented JSON and CBOR. pretty selects an indented form if the format has one. json is not changed.
 	FromJSON(json []byte, pretty bool) ([]byte, error)
 	// Streams reports whether a watch can be written in this format.
 	Streams() bool

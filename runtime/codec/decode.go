@@ -35,7 +35,7 @@ func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKi
 }
 
 // DecodeWithin is Decode with limits. It returns a *LimitError, before anything is decoded, if the values of the body would
-// exceed them. Decoded.GVK is then zero or want.
+// exceed them. Decoded.GVK is then want, or zero if the body was not converted to JSON.
 func DecodeWithin(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation, l BodyLimits) (Decoded, error) {
 	if l = l.of(body); f == JSON() {
 		if err := l.check(s.Lookup(want), body, nil); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// JSON returns the format application/json. A pretty response is indented by two spaces and has no newline at its end, as that of
+// JSON returns the format application/json. A pretty response is indented by two spaces and has no newline at its end, as in
 // kube-apiserver. A text that would become many times as large is not indented.
 func JSON() Format { return jsonFormat{} }
 

@@ -30,8 +30,9 @@ type Limits struct {
 }
 
 // NegotiateResponse selects one of formats, which are in order of preference, by an Accept header. It takes the first clause, in
-// the order of q-values and precision, whose parameters are supported. Without a header it takes the first format. ok is false if
-// no clause fits, or if l.Stream is set and the selected format cannot be streamed: answer the request with NotAcceptable.
+// the order of q-values and precision, whose parameters are supported. Without a header it takes the first format. The result is
+// false if no clause fits, or if l.Stream is set and the selected format cannot be streamed. Then answer the request with
+// NotAcceptable.
 func NegotiateResponse(accept string, formats []Format, l Limits) (Accept, bool) {
 	chosen, ok := negotiate(accept, formats, l)
 	if !ok || l.Stream && !chosen.Format.Streams() {

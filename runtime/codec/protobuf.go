@@ -14,8 +14,8 @@ import (
 // ProtobufFormat is the format application/vnd.kubernetes.protobuf: an envelope, which names the kind, around a message
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It is for Go types for which Has returns
 // true: those with generated methods, such as the types of k8s.io/api, and those whose fields have protobuf tags (see package
-// protobuf). Only such a type can be decoded from and encoded in protobuf, so ToJSON and FromJSON return errors: use [Decode] and
-// Encode.
+// runtime/internal/protobuf). Only such a type can be decoded from and encoded in protobuf, so ToJSON and FromJSON return errors:
+// use [Decode] and Encode.
 //
 // A list can be written piece by piece, if the size of its message is known, between [EnvelopeHead] and [EnvelopeTail]. Each
 // event of a watch is written by [AppendWatchFrame] with a whole body.

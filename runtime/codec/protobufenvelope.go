@@ -19,8 +19,8 @@ const (
 	fourthBytes = 4<<3 | byte(protowire.BytesType)
 )
 
-// EnvelopeHead appends the part of a body of the kind gvk that precedes a message of the given length: the mark, the kind, and
-// the length. The message must follow, and then EnvelopeTail.
+// EnvelopeHead appends the part of a body of the kind gvk that precedes a message of the given length: the four bytes "k8s\x00"
+// with which every body begins, the kind, and the length. The message must follow, and then EnvelopeTail.
 func EnvelopeHead(dst []byte, gvk schema.GroupVersionKind, message int) []byte {
 	version, kind := gvk.ToAPIVersionAndKind()
 	dst = append(dst, protobufMark...)

@@ -153,7 +153,7 @@ func (t *Typed) kind(gvk schema.GroupVersionKind) (*runtime.Kind, error) {
 //
 // Entry also reads values that kube-apiserver has stored
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). A value in its protobuf envelope is read if
-// the Go type has a protobuf form (see package protobuf). A value in CBOR, which is a custom resource, is read with or without a
+// the Go type has a protobuf form (see [ProtobufFormat]). A value in CBOR, which is a custom resource, is read with or without a
 // Go type. Both are stale, because a Typed writes JSON. For a value that kube-apiserver has encrypted, the error names the
 // provider and key.
 func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {

@@ -10,8 +10,8 @@ import (
 // untyped values, and unknown and duplicate fields are reported as problems unless v is Ignore. The value is set even if there
 // are problems. Data after the JSON value is an error.
 //
-// A value whose type has a method UnmarshalJSON, such as an unstructured.Unstructured, decides itself which fields it has, so only
-// duplicate fields are reported. Inside a value, nothing is reported of fields whose types have such a method, such as a
+// A value whose type has a method UnmarshalJSON, such as an unstructured.Unstructured, decides itself which fields it has, so
+// only duplicate fields are reported. Nothing is reported about fields whose types have such a method, such as a
 // runtime.RawExtension: kube-apiserver does not report these either.
 func Unmarshal(text []byte, into any, v Validation) (problems []error, err error) {
 	if v == Ignore {

@@ -30,8 +30,8 @@
 // The rules for a pointer apply to the value that it points to. Rules are found in nested and embedded structs, behind pointers,
 // in lists and in maps, also if a type contains itself. Elements that are structs have tags at their own fields; items and
 // additionalProperties are for other elements. Types with their own JSON, such as metav1.Time and resource.Quantity, are not
-// searched. Fields of such types may have required, immutable and default; the default may be the text that the value is in JSON:
-// default:"1Gi".
+// searched. Fields of such types may have required, immutable and default; the default of such a field may be the text of its
+// JSON string, without quotes: default:"1Gi".
 //
 // In a list with listType set or map, elements must be unique. A running program does not see markers in comments,
 // such as +listType=map, so this needs the struct tags. The tag patchMergeKey of Kubernetes types also identifies elements, in

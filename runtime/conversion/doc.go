@@ -17,10 +17,11 @@
 // to keep. The conversion to the hub removes it. The name is reserved: a value that a client gives it in the hub is lost when the
 // object is converted.
 //
-// The annotation has a JSON text of at most [MaxBytes] bytes. It holds the values of the hub that differ from those that the other
-// version would be converted to, and hashes of the latter. If the text would be longer, the annotation says so instead. The object
-// can then be read in that version, but the conversion to the hub is an error that tells the client to use the hub version. An
-// object that would have to be stored in this form is therefore refused when it is written.
+// The annotation has a JSON text of at most [MaxBytes] bytes. The conversion of the other version to the hub gives some values
+// that differ from those of the hub. The annotation holds these values of the hub, and a hash of each value that the conversion
+// gives instead. If the text would be longer, the annotation says so instead. The object can then be read in that version, but
+// the conversion to the hub is an error that tells the client to use the hub version. An object that would have to be stored in
+// this form is therefore refused when it is written.
 //
 // # Clients that change the annotation
 //
@@ -37,11 +38,11 @@
 //
 // # Fields that changed meanwhile
 //
-// A value is restored if the version still converts to the value beside it that it replaces. It is not restored if a client changed
-// the fields from which that value comes. If a hub has minimum and maximum, and another version has only size, which sets both, then
-// the minimum is restored while the size is the same.
+// A value is restored if the conversion to the hub still gives the value whose hash is in the annotation. It is not restored if a
+// client changed the fields from which the conversion makes that value. If a hub has minimum and maximum, and another version has
+// only size, which sets both, then the minimum is restored while the size is the same.
 //
 // In a list, the fields of an item are restored if the item is still there. With the struct tags listMapKey or patchMergeKey the
-// item is found by its keys; without them it is found if nothing that the other version has of it changed. Items may have been moved.
-// Items that the other version lacks are restored if nothing in the list changed.
+// item is found by its keys; without them it is found if none of its fields in the other version changed. Items may have been
+// moved. Items that the other version lacks are restored if nothing in the list changed.
 package conversion

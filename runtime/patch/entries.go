@@ -14,8 +14,8 @@ import (
 // update, and merges the others.
 const MaxManagers = 1000
 
-// EntriesError is the error for an object with too many managedFields that the request sent. The object must not be stored. Err
-// is the cause.
+// EntriesError is returned if the object in the request has too many entries in metadata.managedFields. The object must not be
+// stored. Err is the cause.
 type EntriesError struct{ Err *field.Error }
 
 // Error returns the text of Err.

@@ -33,8 +33,8 @@ type FieldManagerOptions struct {
 	// Subresource is the name of the subresource, "" for the object itself.
 	Subresource string
 	// Reset returns the paths, as JSON names, of the fields that requests of this subresource never change in a version of the
-	// kind. Managers do not own these fields: for example "status", or all others for the subresource status. If it is nil, there
-	// are none.
+	// kind. Managers do not own these fields: for example "status" for the object itself, and every field except "status" for the
+	// subresource status. If Reset is nil, there are no such fields.
 	Reset func(k *runtime.Kind) [][]string
 }
 
@@ -44,8 +44,8 @@ type FieldManagerOptions struct {
 //
 // Objects are in the hub version of the kind, both live and the new state. The exception is the result of Apply for a kind whose
 // versions differ (see runtime.Kind.VersionsDiffer). live is the stored object, nil if there is none. If the result has no
-// managers, its entries are empty and not nil, as in a request that removes them. Nil entries mean that the request does not have
-// the field.
+// managers, its managedFields are empty and not nil, as in a request that removes all entries. Nil managedFields mean that the
+// request does not have the field.
 type FieldManager struct {
 	scheme      *runtime.Scheme
 	models      *Models

@@ -10,8 +10,8 @@
 // A strategic merge patch also needs the Go type of the document, for the struct tags patchStrategy and patchMergeKey.
 //
 // A [FieldManager] maintains metadata.managedFields for the kinds of a runtime.Scheme, and merges applied configurations by them.
-// Its [Models] have the facts about a kind that it needs, such as the keys of lists. They are made from the definitions that are
-// published in OpenAPI, with the struct tags listType, listMapKey and mapType and the markers in doc comments.
+// Its [Models] have the facts about a kind that the merge needs, such as the keys of lists. Models are made from the definitions
+// that are published in OpenAPI, with the struct tags listType, listMapKey and mapType and the markers in doc comments.
 //
 // Every error of a patch, and of a configuration that cannot be applied, is an [*Error] with the HTTP code of kube-apiserver, or
 // with a better one where kube-apiserver responds with 500: 400 for an invalid patch, 413 for a patch that costs too much, 422
@@ -22,9 +22,10 @@
 //
 // The cost of a patch is bounded by [Bounds]. The functions [JSONPatch], [MergePatch] and [StrategicMergePatch] use its zero
 // value. The methods of Bounds take a context, and stop when it is done. The time for a strategic merge grows with the square of
-// the lists; the time for all other patches is linear in the sizes of document and patch. There are further bounds: "copy"
-// operations may add at most [MaxCopied] bytes in total, the result of a patch may be nested as deep as encoding/json decodes,
-// the fields of objects wider than [MaxMembers] are not managed, and an object has at most [MaxManagers] entries.
+// the lengths of the lists; the time for all other patches is linear in the sizes of document and patch. There are further
+// bounds: "copy" operations may add at most [MaxCopied] bytes in total, the result of a patch may be nested as deep as
+// encoding/json decodes, the fields of objects wider than [MaxMembers] are not managed, and metadata.managedFields has at most
+// [MaxManagers] entries.
 package patch
 
 import (

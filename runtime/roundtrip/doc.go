@@ -23,9 +23,9 @@
 //   - no conversion fails because a field is absent: a server-side apply converts objects that have only the fields of their
 //     owners.
 //
-// Objects get defaults before they are converted, and also in the other version, as an object does that is written in one version
-// and stored in another. Nil and empty slices and maps are the same, as they mostly are in JSON. A nil pointer and a pointer to a
-// zero value are different.
+// Objects get defaults before they are converted, and get the defaults of the other version afterwards, like an object that is
+// written in one version and stored in another. Nil and empty slices and maps are the same, as they mostly are in JSON. A nil
+// pointer and a pointer to a zero value are different.
 //
 // If a version cannot hold all fields of the hub, package conversion keeps the rest in an annotation. Or declare with a
 // [Tolerance] what is lost and why that is right.

@@ -29,7 +29,7 @@ type Kind struct {
 	GVK schema.GroupVersionKind
 	// Type is the Go struct of an object. For nil or any type that is not a struct of an API, such as unstructured.Unstructured,
 	// the definition has only what all objects have. ListType is the Go struct of a list; nil means that a list has the form of
-	// List[T].
+	// runtime.List.
 	Type, ListType reflect.Type
 	// Object describes the objects of a kind without a Go type; nil allows any fields. ListKind, Plural and SelectableFields have
 	// an effect only if Object is set.
@@ -60,8 +60,8 @@ type Kind struct {
 // # From Go to schema
 //
 //   - Fields follow encoding/json: embedding, tags, `-`, ",string". A field is required unless it is a pointer or has omitempty
-//     or omitzero; the markers +required and +optional override this. References have `default: {}`, and required fields of plain
-//     types have their zero value as default, as in the documents of kube-apiserver.
+//     or omitzero; the markers +required and +optional override this. References to other definitions have `default: {}`, and
+//     required fields of plain types have their zero value as default, as in the documents of kube-apiserver.
 //   - int32 and int64 are integers of that format; int and uint64 are int64 too. []byte is a string of format byte, and time.Time
 //     a date-time. A type with the methods OpenAPISchemaType and OpenAPISchemaFormat defines its own type and format. A type with
 //     only a MarshalText method is a string. A type with only a MarshalJSON method, json.RawMessage and interfaces may hold any

@@ -27,7 +27,7 @@
 // [MaxEffort], [MaxDefaults], and those of the errors that [Schema.Validate] returns. kube-apiserver has none of them; it can
 // work for minutes on a request that the client no longer waits for, or run out of memory. All other work is proportional to the
 // size of the object, and once to the size of the schema when it is compiled. A list with uniqueItems, which new definitions may
-// not use, takes effort by the square of its length.
+// not use, takes an effort that grows with the square of its length.
 //
 // # Sources
 //

@@ -12,8 +12,8 @@ type Groundwork struct {
 	// Schema is the compiled schema, with its defaults as written. It is nil if the schema is not structural; then no rule is
 	// checked.
 	Schema *Schema
-	// Defaults are the errors of defaults. If there are any, no rule is checked, but the rules are evaluated on the other
-	// defaults.
+	// Defaults are the errors of defaults. If there are any, the rules themselves are not checked. The rules are still
+	// evaluated on defaults without errors, and on those with only errors for which OnlyUnpruned is true.
 	Defaults field.ErrorList
 	// Keywords are the errors of keywords.
 	Keywords field.ErrorList
@@ -26,8 +26,8 @@ type Groundwork struct {
 // unknownInDefault is the detail of the error of a default with fields that its schema does not specify.
 const unknownInDefault = "must not have unknown fields"
 
-// OnlyUnpruned reports whether an error of Groundwork.Defaults is about unknown fields. Rules are evaluated on a default with no
-// other error.
+// OnlyUnpruned reports whether an error of Groundwork.Defaults is about unknown fields. Rules are evaluated on a default that
+// has only such errors.
 func OnlyUnpruned(err *field.Error) bool { return err.Detail == unknownInDefault }
 
 // Prepare returns the groundwork of a schema. The errors in it are among those of [Check]. path is the path of the schema.

@@ -18,8 +18,8 @@ import (
 // Validate returns the errors of a value, nil if it is valid. path is the path of the value, nil for a whole object.
 //
 // The errors have the types and words of kube-apiserver, as kube-openapi's validation makes them. Each text is returned once. If
-// all branches of an anyOf or oneOf fail, the errors are those of the branch that passes most steps. Some behavior is odd but
-// kept, because clients see it:
+// all branches of an anyOf or oneOf fail, the errors are those of the branch in which most steps of the validation succeed
+// (kube-openapi counts them). Some behavior is odd but kept, because clients see it:
 //
 //   - a number that does not fit the format of its type, and failures of anyOf, oneOf, allOf and not, are errors of path; the
 //     text has the path of the value

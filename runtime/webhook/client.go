@@ -37,10 +37,10 @@ func (c *Client) String() string { return c.name }
 // Post sends body, which is JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. The error
 // is an *Error.
 //
-// The request is a POST with a query such as timeout=30s. It is sent by HTTP/1.1, so that calls are spread over the endpoints of a
-// service, or by HTTP/2 if the URL is one of this machine. If the answer has the code 429 or at least 500, and a Retry-After
-// header in seconds, the request is sent again, at most ten times and as long as the deadline allows. Everything, including the
-// last byte of the answer, must be done within the timeout.
+// The request is a POST with a query such as timeout=30s. It is sent by HTTP/1.1, so that calls are spread over the endpoints of
+// a service, or by HTTP/2 if the host of the URL is localhost or a loopback address. If the answer has the code 429 or at least
+// 500, and a Retry-After header in seconds, the request is sent again, at most ten times and as long as the deadline allows.
+// Everything, including the last byte of the answer, must be done within the timeout.
 //
 // body must not change during the call or after it; it may be sent several times.
 func (c *Client) Post(ctx context.Context, body []byte) ([]byte, error) {

@@ -37,8 +37,8 @@ func (e *Error) Error() string {
 // Is implements errors.Is.
 func (e *Error) Is(target error) bool { return errors.Is(e.Reason, target) }
 
-// Reject returns the error of a call whose answer the caller of Post cannot use for the given reason, because it is not the
-// answer of such a webhook. The text for clients does not show what the server at that address answered.
+// Reject returns the error of a call whose answer is not valid for this kind of webhook. The caller of Post decodes the answer,
+// and gives the reason. The text for clients does not show what the server at that address answered.
 func (c *Client) Reject(reason error) *Error {
 	return &Error{URL: c.target.url, Reason: reason, shown: c.caller.opts.ShowErrors}
 }

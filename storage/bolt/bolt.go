@@ -17,20 +17,20 @@ import (
 //
 // # A full disk
 //
-// When the disk is full, or Quota is reached, a commit that makes the store grow fails with storage.ErrNoSpace. That is a
-// commit of a new key, of a value that is larger than the one it replaces, or of a first TTL. An update by a value of the same
-// size fails if there is no room for that value. Reads, deletions, other updates and compaction continue, and Ready reports that
-// the file is full. For these the file keeps a reserve of 256 KiB, which are
-// zeros until they are needed, and beside a journal 3 MiB for the content of the journal. Filesystems that never write in
-// place keep room of their own, or none.
+// When the disk is full, or Quota is reached, a commit that makes the store grow fails with storage.ErrNoSpace. That is a commit
+// of a new key, of a value that is larger than the one it replaces, or of a first TTL. An update by a value of the same size
+// fails if there is no room for that value. Reads, deletions, other updates and compaction continue, and Ready reports that the
+// file is full. For these operations the file keeps a reserve of 256 KiB of zeros, and if it has a journal, 3 MiB more for the
+// content of the journal. On filesystems that never write in place the reserve may not help; some of them keep room of their
+// own.
 //
 // A full file has no journal, each transaction is only as large as the room allows, and history is kept for a second only.
-// History is removed at once where deletions need its room: a watch that is behind then ends with storage.ErrCompacted.
-// History that is older than a second is removed before any commit is refused. When there is room for 1 MiB again, by
-// deletions or on the disk, the file makes its reserve anew, and all commits are accepted as before. So a full file is
-// left by deletions, by more room on the disk, or by a larger Quota at the next Open. A proxy that sends requests only where
-// /readyz is 200 keeps clients from deleting: they must reach the server by another way then. An open transaction of
-// Snapshot or Verify keeps the pages that deletions free, so there may be no room before it ends.
+// History is removed at once where deletions need its room: a watch that is behind then ends with storage.ErrCompacted. History
+// that is older than a second is removed before any commit is refused. When there is room for 1 MiB again, by deletions or on
+// the disk, the file makes its reserve anew, and all commits are accepted as before. So a file stops being full after deletions,
+// with more room on the disk, or with a larger Quota at the next Open. A proxy that sends requests only where /readyz is 200
+// keeps clients from deleting: they must reach the server by another way then. An open transaction of Snapshot or Verify keeps
+// the pages that deletions free, so there may be no room before it ends.
 type Options struct {
 	// Window is how long history is kept for watches and reads at an earlier revision; 0 is 5 minutes. History is kept for a
 	// shorter time if WindowChanges or WindowBytes is reached before.
@@ -52,8 +52,8 @@ type Options struct {
 	// Quota bounds the bytes of the file that are in use. 0 is all that the disk has except for 64 MiB or a sixteenth of it,
 	// whichever is less. That much is always left to other files, where the system reports the size of the disk (Linux). One
 	// transaction may exceed the bound by what it writes. Other values must be at least 4 MiB. A file has two to three times the
-	// size of the objects in it, and a server keeps the objects in memory: where memory is limited, a Quota of that much keeps
-	// clients from storing more than fits into it.
+	// size of the objects in it, and a server keeps the objects in memory: where memory is limited, a Quota as large as that
+	// memory keeps clients from storing more than fits into it.
 	Quota int64
 	// Hooks are called about the backend's work; nil funcs are not called.
 	Hooks Hooks
@@ -255,8 +255,8 @@ func (b *Backend) Close() error {
 	return b.closing
 }
 
-// Health implements storage.Healther. It reads the file. If the last transaction failed, it also tries to write. Damage that
-// keeps keys from expiring is an error too. A full file is no error as long as deletions work: see Ready.
+// Health implements storage.Healther. It reads the file. If the last transaction failed, it also tries to write. Damage in the
+// file because of which keys do not expire is an error too. A full file is no error as long as deletions work: see Ready.
 func (b *Backend) Health(ctx context.Context) error {
 	b.mu.Lock()
 	closed, failed, stuck, refuses := b.closed, b.failed, b.stuck, b.refuses

@@ -21,9 +21,9 @@ const loadBytes = 8 << 20
 
 // Load implements storage.Loader, in many transactions. Open refuses a file whose Load was not finished. Load needs 16 bytes
 // of memory for each value, and temporary room beside the file for all values. Errors besides those of the interface:
-// ErrNoSpace, an invalid key or revision, and two values with the same revision (in this file, as in every store whose
-// commits change one key, a revision has one value). A value with a TTL is ErrUnsupported, because kvs does not have the time
-// that it has left; Snapshot and Restore keep TTLs. After an error other than ErrNotEmpty the Backend refuses every write.
+// ErrNoSpace, an invalid key or revision, and two values with the same revision (each commit changes one key, so a revision
+// has at most one value). A value with a TTL is ErrUnsupported, because kvs does not have the time that it has left; Snapshot
+// and Restore keep TTLs. After an error other than ErrNotEmpty the Backend refuses every write.
 func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storage.KV, error]) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -10,10 +10,11 @@ import (
 // Hooks are called about events in a cache, for metrics and logs. Any of them may be nil. They are called while locks are
 // held: they must return quickly and must not call the cache.
 type Hooks struct {
-	// Filled is called when the cache can be read, at first and after it was void.
+	// Filled is called each time the cache has been filled and can be read: for the first time, and again after Void was
+	// called.
 	Filled func(Filled)
-	// Void is called, with the reason, when everything that the cache has shown becomes void. Its watches end, and it is
-	// filled anew.
+	// Void is called, with the reason, when the states that the cache has shown are no longer valid, for example because the
+	// store was set back to an older state. Its watches end, and it is filled anew.
 	Void func(why error)
 	// List is called for each list, with the source that serves it.
 	List func(Source)
@@ -22,7 +23,7 @@ type Hooks struct {
 	// Waited is called with the waiting time for each read that had to wait for the cache to reach a revision.
 	Waited func(time.Duration)
 	// Consistent is called for each read of the most recent state that may be served from memory. success reports whether it
-	// is. If not, fallback reports whether the storage below serves it.
+	// is served from memory. If not, fallback reports whether the storage below serves it.
 	Consistent func(success, fallback bool)
 	// Received is called with the number of changes that the storage below has delivered, when they are in the cache.
 	Received func(changes int)
@@ -159,7 +160,7 @@ func (h *Hooks) caughtUp() {
 
 // Stats describes a cache at one moment.
 type Stats struct {
-	Filled   bool          // the cache is in use
+	Filled   bool          // the cache can be read; if not, all other numbers but Watchers are 0
 	Records  int           // number of records in the latest state
 	Bytes    int64         // about the memory that the records take
 	Revision int64         // the revision up to which the cache is complete

@@ -19,7 +19,7 @@ import (
 //
 // A Backend has three connections, spread over the endpoints: for single keys, counts and commits; for ranges; and for
 // watches. So a large range does not delay the others. Proxies in the environment are not used. Each watch has its own HTTP/2
-// stream. The server waits for a slow reader, and the memory that this process uses for one is bounded.
+// stream. If a reader is slow, etcd waits for it, so that the memory that this process uses for the stream is bounded.
 type Backend struct {
 	opts   Options
 	layout layout

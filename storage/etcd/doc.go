@@ -8,9 +8,9 @@
 //
 // A commit is one transaction of etcd. When it succeeds, it is durable on most members. Reads are linearizable. Calls fail
 // with storage.ErrUnavailable after two seconds if etcd cannot be reached, and after Options.RequestTimeout if it does not
-// answer. Reads are tried again until then. A write is never sent twice, so that after the error it may or may not have
-// happened. Watches continue by themselves when a member, its leader or a connection is lost: they deliver every change once,
-// or end with storage.ErrCompacted.
+// answer. Reads are tried again until then. A write is never sent twice: after such an error it may or may not have happened.
+// Watches continue by themselves when a member, its leader or a connection is lost: they deliver every change once, or end
+// with storage.ErrCompacted.
 //
 // History is kept for one to two times Options.CompactionInterval. Servers that share an etcd, including kube-apiservers, use
 // the key compact_rev_key to agree which of them compacts, so that it is done once in an interval.

@@ -18,8 +18,8 @@ type Options struct {
 	TLS *tls.Config
 	// Username and Password are for an etcd with authentication enabled. An etcd without it ignores them. The user needs
 	// permission to read and write the keys under Prefix, the key Prefix followed by /health, and the keys that begin with
-	// compact_rev_key. Compact, Raise and the compaction loop need the role root. With another user set CompactionInterval to
-	// -1, and let another client compact.
+	// compact_rev_key. Compact, Raise and the compaction loop need the role root. For any other
+	// user set CompactionInterval to -1, and let another client compact.
 	Username, Password string
 	// Prefix is put before every key. It may end in any byte, but must not contain a NUL byte.
 	Prefix string
@@ -53,8 +53,9 @@ type Hooks struct {
 	// Requested is called after a request to etcd, which may have taken several attempts, with its duration and error.
 	// operation is get, range, count, commit, lease, compact, alarms or status.
 	Requested func(operation string, took time.Duration, err error)
-	// Compacted is called when it was this backend's turn to compact in an interval, with the revision at which it compacted,
-	// and when it could not find out whose turn it was. err is nil if it compacted.
+	// Compacted is called in each interval in which it is this backend's turn to compact, with the revision at which it
+	// compacts. It is also called, with the revision 0, if the backend cannot find out whose turn it is, or has no permission
+	// to compact. err is nil if the history was compacted.
 	Compacted func(revision int64, err error)
 	// Reconnecting is called when a watch has lost its stream, and each time the stream could not be opened again.
 	Reconnecting func(prefix string, err error)

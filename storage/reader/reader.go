@@ -4,8 +4,7 @@
 //	obj, err := r.Get(ctx, "default", "a", runtime.Freshness{})
 //
 // A Reader implements runtime.Reader over a storage.Interface. Over a storage.Differ, such as a cache of package cacher, it
-// reads from memory. It is a package of its own because it needs only that interface of a cache: the cache has records and
-// revisions, the Reader has objects.
+// reads from memory. It is a package of its own, because it uses only this interface of a cache.
 //
 // # Freshness
 //
@@ -29,8 +28,8 @@
 // # Without a cache
 //
 // Over any other storage.Interface every Cached read is a read of the most recent state from the storage, and Changes always
-// returns a Reset with all objects. Changed returns the revision of the store, which changes of other kinds raise, too. If
-// the backend is not in this process, that is a request. Ready checks that the storage answers.
+// returns a Reset with all objects. Changed returns the revision of the store, which also grows with changes of other kinds.
+// If the backend is not in this process, each call of Changed sends a request. Ready checks that the storage answers.
 package reader
 
 import (

@@ -23,8 +23,8 @@ const (
 	childRound = "KEELSON_STORAGETEST_ROUND"
 )
 
-// Child runs as the process that [Kill] kills. TestMain calls it first, with the same stores as the tests, and returns if it
-// returns true:
+// Child runs as the process that [Kill] kills. TestMain calls Child first, with the same stores as the tests. If Child
+// returns true, TestMain returns:
 //
 //	func TestMain(m *testing.M) {
 //		if storagetest.Child(stores) {

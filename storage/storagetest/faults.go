@@ -10,8 +10,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Fault is a failure below a backend: a member is killed, a connection is cut, the disk is full. Its funcs run in the test's
-// goroutine while other goroutines use the backend, and must fail the test themselves.
+// Fault is a failure below a backend: a member is killed, a connection is cut, the disk is full. Its functions run in the
+// test's goroutine while other goroutines use the backend. If they do not succeed, they must fail the test themselves.
 type Fault struct {
 	Name   string             // name of the subtest
 	Strike func(t *testing.T) // makes the failure happen

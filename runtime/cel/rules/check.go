@@ -58,7 +58,7 @@ func ExpressionsOf(schemas ...*apiextensionsv1.JSONSchemaProps) Expressions {
 // The rules of a schema without errors are kept for a minute, for [Compiler.Take]. With [Options].Unchanged, the rules of a schema
 // that had no errors lately are not checked again.
 //
-// The value of an error may be an apiextensionsv1.ValidationRule.
+// The BadValue of an error may be an apiextensionsv1.ValidationRule.
 func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) field.ErrorList {
 	errs := structural.Check(path, props, options.Options)
 	if !mentionsRules(props) {

@@ -28,8 +28,9 @@ type (
 		//
 		// The handler removes objects in other namespaces, and objects that the label selector or the fields metadata.name and
 		// metadata.namespace do not select. Therefore List needs to look at these only to save work. List itself must apply other
-		// fields of the field selector, if the kind has them, and limit and continue. A list with a continue token is answered
-		// without a change; Selects helps to count its objects.
+		// fields of the field selector, if the kind has them, and limit and continue. The handler removes nothing from a list that has
+		// a continue token, nor from the answer to a request that has one: List itself must select the objects of such pages, for
+		// example with [Selects].
 		List(call *Call, opts *metav1.ListOptions) (runtime.Object, error)
 	}
 	// Watcher implements watches.
@@ -107,8 +108,8 @@ type ObjectEvent struct {
 }
 
 // Records is the capability of a stored resource to return records, so that handlers can answer with stored bytes. There is an
-// interface for each verb. A *Registry and its status view implement them, and handlers prefer them to the interfaces above.
-// Reads and writes are in the namespace of the call.
+// interface for each verb. A *Registry and its status view implement them, and handlers prefer them to [Getter], [Lister] and the
+// other interfaces for objects. Reads and writes are in the namespace of the call.
 type Records interface {
 	// GetRecord returns one record.
 	GetRecord(call *Call, name string, at storage.Read) (storage.Record, error)

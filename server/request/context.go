@@ -9,16 +9,17 @@ import (
 )
 
 // Values are the values of a request in its context, as far as they are known. A context with its own Values returns a pointer to
-// them for the keys that IsValuesKey reports. The Values must not change any more when others than the filters of a chain have
-// the context.
+// them for the keys that IsValuesKey reports. Only the filters of a chain may change the Values. They must not change any more
+// when the handler, or a goroutine of a filter, has the context.
 type Values struct {
 	Info     *Info     // what the request is for; nil: the request has not been resolved
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
-	Warnings *Warnings // warnings for its answer; nil: warnings are dropped
-	// Annotations are for its audit event; nil: annotations are dropped, as in a server, which makes no audit events yet.
+	Warnings *Warnings // warnings for the answer; nil: warnings are dropped
+	// Annotations are for the audit event of the request; nil: annotations are dropped, as in a server, which makes no audit events
+	// yet.
 	Annotations *Annotations
-	// Policy decides about the request, taken once for the whole request; nil: each decision takes the current policy.
+	// Policy decides about the request. It is taken once for the whole request. nil: each decision uses the current policy.
 	Policy *admission.Policy
 	// Holder is the user and the address that the request counts for, as far as they are known: see HolderFrom.
 	Holder flowcontrol.Holder

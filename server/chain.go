@@ -13,7 +13,7 @@ import (
 
 // NamedFilter is a filter of the filter chain, with its name.
 type NamedFilter struct {
-	// Name is the name of the filter, such as "authenticate"; see Chain.
+	// Name is the name of the filter, such as "authenticate"; see [Server.Chain].
 	Name string
 	// Filter is the filter. It is nil where the filter may not be changed: see Serving.Filters.
 	Filter filters.Filter
@@ -52,8 +52,8 @@ func InsertBefore(chain []NamedFilter, name string, more ...NamedFilter) []Named
 	return insert(chain, name, 0, more)
 }
 
-// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters, where filters may
-// be inserted after FilterAuthorize. If the chain has no such filter, New fails.
+// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters, which may
+// insert filters after FilterAuthorize or after a filter behind it. If the chain has no such filter, New fails.
 func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
 	return insert(chain, name, 1, more)
 }

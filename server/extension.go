@@ -29,9 +29,9 @@ import (
 // before routes, so that no kind is served without the policy that guards it. If Install returns an error, nothing that it added
 // is left, and the methods of the host return an error from then on.
 //
-// Work that Install starts is given to Host.Go. That work may use the host, too, as long as it runs, for example to serve and
-// withdraw kinds that come and go. After Install requests see each call of a method at once, as a whole. Several changes that
-// belong together are another extension.
+// Install starts background work with [Host.Go]. That work may use the host as long as it runs, for example to serve and withdraw
+// kinds that come and go. After Install has returned, each call of a method takes effect at once, as a whole. To make several
+// changes in one step, install another extension.
 type Extension interface {
 	// Install adds the capability by the methods of h.
 	Install(h *Host) error
@@ -193,9 +193,8 @@ func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 // Policy.Authorizer, or of the authorizer of the name MastersAuthorizer, such as authz.Union(deny, authz.Masters()).
 //
 // An authorizer that decides by stored objects reads them from Readers. It may be an authz.Pinner, so that all decisions about a
-// request are made by one state of the objects. Until the objects are loaded it must abstain or, if it could deny, return
-// authz.Deny with an error. If it has a method Ready(context.Context) error, /readyz calls it as the check "authorizer-" and the
-// name.
+// request use one state of the objects. Until the objects are loaded it must abstain or, if it could deny, return authz.Deny with
+// an error. If it has a method Ready(context.Context) error, /readyz calls it as the check "authorizer-" and the name.
 //
 // Package github.com/keelson-dev/keelson/server/builtin/rbac has an authorizer by roles and bindings that are stored, and package
 // github.com/keelson-dev/keelson/authz/rbac has one by roles that are given in Go.

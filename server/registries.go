@@ -66,9 +66,9 @@ type StoredKind struct {
 }
 
 // Open makes the registry of a kind in a backend, which still belongs to the caller. kind is of any version. Errors of the
-// registry name the resource of its group. Open returns an error if kind is in no group, or has a Storage of its own. There is no
-// cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read other kinds from
-// the same backend.
+// registry name the resource in the group of kind. Open returns an error if kind is in no group, or has a Storage of its own.
+// There is no cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read other
+// kinds from the same backend.
 func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*StoredKind, error) {
 	policy, err := newPolicy(r.opts.Policy)
 	if err != nil {

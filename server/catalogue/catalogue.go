@@ -42,7 +42,7 @@ type Kind struct {
 	Kinds []schema.GroupVersionKind
 	// Namespaced says that the objects are in namespaces.
 	Namespaced bool
-	// Singular is the singular name in the version of Kind, ShortNames are its short names, and ListKind is the kind of its lists.
+	// Singular, ShortNames and ListKind are the singular name, the short names and the kind of lists, in the version of Kind.
 	Singular   string
 	ShortNames []string
 	ListKind   string
@@ -52,7 +52,8 @@ type Kind struct {
 	Objects *Objects
 }
 
-// Changed returns a channel that is closed when the list of kinds changes next. To miss no change, call Changed before Kinds.
+// Changed returns a channel that is closed when the list of kinds changes next. To miss no change, call Changed before
+// [Catalogue.Kinds].
 func (c *Catalogue) Changed() <-chan struct{} { return c.of.Changed() }
 
 // Kinds returns the kinds that are served now, ordered by group and resource. The caller may change the slices.

@@ -18,7 +18,7 @@ const (
 	MaxMessage = 32 << 10
 	// MaxCauses bounds the number of causes.
 	MaxCauses     = 256
-	MaxCauseBytes = 48 << 10 // MaxCauseBytes bounds all causes together
+	MaxCauseBytes = 48 << 10 // MaxCauseBytes bounds the bytes of all causes together
 	maxCauseText  = 16 << 10 // bound of each text in a cause: a value of excerpt.Text, quoted twice, and the description of the error
 	maxName       = 2 << 10  // bound of each name in the details
 )

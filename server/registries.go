@@ -60,9 +60,10 @@ type StoredKind struct {
 	Registry *registry.Registry
 	// Objects is the storage of Registry. Writes to it do not follow the rules of the kind.
 	Objects storage.Interface
-	// Status and Scale are the subresources. Each is nil if the version does not have it.
+	// Status is the subresource status; nil if the version does not have it.
 	Status *registry.StatusView
-	Scale  *registry.ScaleView
+	// Scale is the subresource scale; nil if the version does not have it.
+	Scale *registry.ScaleView
 }
 
 // Open makes the registry of a kind in a backend, which still belongs to the caller. kind is of any version. Errors of the

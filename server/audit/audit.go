@@ -30,10 +30,10 @@ type Stage string
 
 // The stages, in their order. Only a request with a long answer has ResponseStarted.
 const (
-	RequestReceived  Stage = "RequestReceived"
-	ResponseStarted  Stage = "ResponseStarted"
-	ResponseComplete Stage = "ResponseComplete"
-	Panic            Stage = "Panic"
+	RequestReceived  Stage = "RequestReceived"  // the request has been received, and no handler has been called
+	ResponseStarted  Stage = "ResponseStarted"  // the header of the answer has been sent, and the body has not ended
+	ResponseComplete Stage = "ResponseComplete" // the body of the answer has been sent
+	Panic            Stage = "Panic"            // the handler has panicked
 )
 
 // Event is the record of a request at one stage. A Sink must not change the Event, nor the values that its fields point to.

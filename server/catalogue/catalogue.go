@@ -42,10 +42,12 @@ type Kind struct {
 	Kinds []schema.GroupVersionKind
 	// Namespaced says that the objects are in namespaces.
 	Namespaced bool
-	// Singular, ShortNames and ListKind are the singular name, the short names and the kind of lists, in the version of Kind.
-	Singular   string
+	// Singular is the singular name of the resource, in the version of Kind.
+	Singular string
+	// ShortNames are the short names of the resource, in the version of Kind.
 	ShortNames []string
-	ListKind   string
+	// ListKind is the kind of lists, in the version of Kind.
+	ListKind string
 	// Verbs are the verbs of the version of Kind. Subresources are the names of its subresources, sorted.
 	Verbs, Subresources []string
 	// Objects gives access to the objects.

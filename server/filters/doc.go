@@ -16,7 +16,7 @@
 // [Authenticate] has put in the context.
 //
 // Filters answer errors with [response.Error]: a Kubernetes Status in a format that the client accepts. Only the 429 of
-// [InFlight] and the 500 of [Authorize] and [Recover] are plain text, as in kube-apiserver.
+// [InFlight] and [FlowControl] and the 500 of [Authorize] and [Recover] are plain text, as in kube-apiserver.
 //
 // Filters that wrap the http.ResponseWriter keep its methods Flush and, where the connection has it (HTTP/1.1), Hijack. Both work
 // directly and through http.ResponseController.

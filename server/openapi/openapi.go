@@ -61,9 +61,9 @@ type Resource struct {
 	// resource. The documents are kept as long as Object and everything else is the same. If Object is a [Digester], the hash of
 	// a document is known before the document is made.
 	Object schema.Describer
-	// ListKind is the kind of the lists if Object is set; "" is the name of Kind with List appended. SelectableFields are the
-	// paths that field selectors may use in addition to those of all kinds.
-	ListKind         string
+	// ListKind is the kind of the lists if Object is set; "" is the name of Kind with List appended.
+	ListKind string
+	// SelectableFields are the paths that field selectors may use, if Object is set, in addition to those of all kinds.
 	SelectableFields []string
 	// Docs are the doc comments of the Go source that declares Type; nil if they are not known.
 	Docs *schema.Docs
@@ -83,9 +83,10 @@ type Resource struct {
 type Subresource struct {
 	Name string // the name, as in URLs
 	// Kind is the kind of the subresource's objects: the resource's own kind for status, autoscaling/v1 Scale for scale. Zero is the
-	// kind of the resource. Type is the Go struct of Kind. It may be nil for the kind of the resource and for Scale. A nil Type of
-	// any other kind is described as an object without known fields.
+	// kind of the resource.
 	Kind apischema.GroupVersionKind
+	// Type is the Go struct of Kind. It may be nil for the kind of the resource and for Scale. Any other kind with a nil Type is
+	// described as an object without known fields.
 	Type reflect.Type
 	// Verbs are verbs of get, create, update, patch and delete.
 	Verbs []string

@@ -70,7 +70,8 @@ type Fault struct {
 	// comes first. The stream ends normally, as at its timeout, with an ERROR event (Error or Expired), or aborted (Drop). A
 	// watch that ends earlier is not affected, and neither is one over a WebSocket.
 	Events int
-	Lasts  time.Duration
+	// Lasts is described at Events.
+	Lasts time.Duration
 
 	// Conflicts is the number of conflicting writes for each affected request. Just before its commit reaches the storage, the
 	// same object is written with its old content, so that it has a new resourceVersion and watches receive an event. The server

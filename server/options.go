@@ -71,8 +71,9 @@ type Serving struct {
 	// Ready is called once, by Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the file that was
 	// written, or "".
 	Ready func(url, kubeconfig string)
-	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of
-	// their last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s.
+	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of their
+	// last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s. The server also waits at most this long, but at
+	// least 0.1 s, until clients have read the ends of their watches.
 	CloseDelay time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. A proxy that is

@@ -48,11 +48,11 @@ type Options struct {
 // RowLimits bounds the size and the cost of the table columns of one object. Definitions may have any number of columns, and
 // their paths may lead through all of an object. A cell that is cut short ends with "...", whatever the type of its column. The
 // zero RowLimits has the defaults. A negative field means no bound. A quarter of Steps and of RowBytes is reserved for columns
-// that need little.
+// that need few steps and short cells, so that one expensive column does not empty the others.
 type RowLimits struct {
-	// Steps is the number of values of the object that the paths of all columns may visit and texts may consist of; 0 means
-	// 65,536. In addition, each 64 bytes of a text count as a value when the text is read: when names of members are sorted or
-	// found, and when texts are compared, printed as JSON or read as dates.
+	// Steps is the maximum number of steps for all cells together; 0 means 65,536. Each value that a path visits is one step, and so
+	// is each value that is printed into a cell. Each 64 bytes of a text that is read are also one step: when names of members are
+	// sorted or found, and when texts are compared, printed as JSON or read as dates.
 	Steps int
 	// CellBytes is the maximum length of one cell; 0 means 16 KiB.
 	CellBytes int
@@ -85,9 +85,9 @@ type RowLimits struct {
 //
 // Servers that share a storage all follow the definitions and do the same work; there is no leader. Work that one server has done
 // is not repeated by the others. The extension should be installed in all of them. When one server establishes a definition, the
-// others already serve it, unless they are slower than a quarter of a second. If another server let an object in while the last
-// object was deleted, that server finds the object when it sees that the definition is gone. A server may end at any point: the
-// next server, or another one, continues its work.
+// others already serve it, unless they are slower than a quarter of a second. If another server creates an object while the last
+// object is being deleted, that server deletes the object when it sees that the definition is gone. A server may end at any
+// point: another server, or the server that is started next, continues its work.
 //
 // # Differences from kube-apiserver
 //

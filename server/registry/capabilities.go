@@ -153,8 +153,8 @@ type RecordUpdater interface {
 
 // RecordDeleter implements DELETE with records.
 type RecordDeleter interface {
-	// DeleteRecord deletes an object. deleted says that the record is gone, and not only marked for deletion. The record is zero
-	// if the object could not be read and was deleted by the option for such objects.
+	// DeleteRecord deletes an object. deleted says that the record is gone, and not only marked for deletion. The record is zero if
+	// the object could not be read and was deleted by the option IgnoreStoreReadErrorWithClusterBreakingPotential.
 	DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
 	// DeleteRecords deletes the objects that list selects, and returns their records.
 	DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)
@@ -167,8 +167,8 @@ type DeletedReturner interface {
 	ReturnsDeleted() bool
 }
 
-// FieldResetter is a storage whose updates ignore what requests say about some fields. A client does not become the manager of
-// such a field by writing it: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+// FieldResetter is a storage whose updates ignore the values that requests have for some fields. A client does not become the
+// manager of such a field by writing it: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 type FieldResetter interface {
 	// ResetFields returns the fields of a version of the kind, each as the path of its JSON names. The caller may change the
 	// slices.

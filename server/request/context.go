@@ -111,10 +111,10 @@ func WithHold(ctx context.Context, hold func(bytes int64) error) context.Context
 	return c
 }
 
-// Hold counts memory, in bytes, that the request of ctx takes until it ends: see server.Limits.Bytes. What is counted for the
-// request is the largest amount of all calls, so that work in several steps, each of which frees the memory of the last, counts as
-// one step. The error is for the client: a TooManyRequests. Hold does nothing if ctx is not that of a request, or is that of a
-// watch. It must be called in the goroutine of the request.
+// Hold counts memory, in bytes, that the request of ctx takes until it ends: see server.Limits.Bytes. Only the largest amount of
+// all calls counts for the request. So work in several steps, where each step frees the memory of the step before, counts as one
+// step. The error is for the client: a TooManyRequests. Hold does nothing if ctx is not that of a request, or is that of a watch.
+// It must be called in the goroutine of the request.
 func Hold(ctx context.Context, bytes int64) error {
 	if v := valuesOf(ctx); v != nil && v.Hold != nil {
 		return v.Hold(bytes)

@@ -10,9 +10,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 )
 
-// Bounds of a Status, in bytes of its JSON, in which a control character takes six bytes, and so does a character that could be
-// HTML. Longer texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". Of the causes in the
-// details a Status has as many as the bounds allow. After them a cause without a type and field has the number of the rest.
+// Bounds of a Status, in bytes of its JSON, in which a control character takes six bytes, and so does each of <, > and &. Longer
+// texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". Of the causes in the details a
+// Status has as many as the bounds allow. After them a cause without a type and field has the number of the rest.
 const (
 	// MaxMessage bounds the message of a Status.
 	MaxMessage = 32 << 10

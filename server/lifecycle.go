@@ -22,9 +22,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// ListenAndServe is the main function of a program that is one server: it makes a server with New, installs the extensions, and runs
-// it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). The error is that of New, Install or Run, and nil
-// after a signal. A second signal ends the process at once.
+// ListenAndServe is the main function of a program that is one server: it makes a server with New, installs the extensions, and
+// runs it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). The error is that of New, Install or
+// Run, and nil after a signal. A second signal ends the process at once.
 func ListenAndServe(opts Options, extensions ...Extension) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect

@@ -23,7 +23,8 @@ type Registries struct {
 
 // NewRegistries registers the kinds and conversions of o.Groups, with the checks that New makes. Of the other Options it uses
 // only those that decide what is stored: Scheme, which belongs to the Registries from then on, Policy.Admission,
-// Limits.MaxObjectBytes and Now. It opens no Storage, no file and no listener.
+// Limits.MaxObjectBytes and Now. Observe.Logger receives what the registries log. NewRegistries opens no Storage, no file and no
+// listener.
 func NewRegistries(o Options) (*Registries, error) {
 	o, err := o.complete()
 	if err != nil {

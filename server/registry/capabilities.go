@@ -113,8 +113,8 @@ type ObjectEvent struct {
 type Records interface {
 	// GetRecord returns one record.
 	GetRecord(call *Call, name string, at storage.Read) (storage.Record, error)
-	// Decode returns the object of a record, in the hub version. The caller may change the object. For the same key, revision and
-	// body, Decode must return equal objects, because encodings of the object are cached.
+	// Decode returns the object of a record, in the hub version. The caller may change the object. Decode must return equal objects
+	// for records with the same key, revision and body, because encodings of the objects are cached.
 	Decode(r storage.Record) (runtime.Object, error)
 }
 

@@ -95,10 +95,11 @@ type TypedEvent[T runtime.Object] struct {
 	Object T
 }
 
-// Watch returns the changes of the selected objects: first each object that exists as Added, then one Bookmark, and then each change.
-// An object that begins to be selected is Added, and one that is no longer selected is Deleted. The watch runs while the caller
-// walks the sequence, and ends with the first error: that of ctx, storage.ErrClosed at the end of the server or the kind, or an Expired
-// error if the caller is too slow. After an Expired error a new Watch begins with all objects again.
+// Watch returns the changes of the selected objects: first each object that exists as Added, then one Bookmark, and then each
+// change. An object that begins to be selected is Added, and one that is no longer selected is Deleted. The watch runs while the
+// caller walks the sequence, and ends with the first error: that of ctx, storage.ErrClosed when the server ends or no longer
+// serves the kind, or an Expired error if the caller is too slow. After an Expired error a new Watch begins with all objects
+// again.
 func (t *Typed[T]) Watch(ctx context.Context, namespace string, o ListOptions) iter.Seq2[TypedEvent[T], error] {
 	return func(yield func(TypedEvent[T], error) bool) {
 		selection, err := t.selection(o)

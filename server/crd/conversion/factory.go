@@ -17,9 +17,9 @@ import (
 // Options are the options of New. The zero Options is valid.
 //
 // For each definition, the calls in flight and the waiting calls of Convert are bounded. For each call, the time, the objects and
-// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait for their turn or
-// fail with 429. Answers of more than a MiB are decoded one at a time. So a webhook that hangs holds a bounded number of requests. It does not affect other definitions, nor
-// the versions that need no webhook.
+// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait for their turn
+// or fail with 429. Answers of more than a MiB are decoded one at a time. So a webhook that hangs holds a bounded number of
+// requests. It does not affect other definitions, nor the versions that need no webhook.
 type Options struct {
 	// MaxCalls is the maximum number of concurrent calls to the webhook of one definition; 0 means 16.
 	MaxCalls int

@@ -275,8 +275,8 @@ func (h *Host) CollectGarbage() error {
 // Catalogue returns the catalogue of what the server serves.
 func (h *Host) Catalogue() *catalogue.Catalogue { return h.s.Catalogue() }
 
-// Registry returns the registry of a stored resource that is served, for registry.For. It can be used until the resource is
-// withdrawn or replaced. After that its methods return errors.
+// Registry returns the registry of a resource that is served, for registry.For. It returns an error for a resource whose Storage
+// is not a *registry.Registry. It can be used until the resource is withdrawn or replaced. After that its methods return errors.
 func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
 	return h.s.set.Registry(h.i.change, resource)
 }

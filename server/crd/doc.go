@@ -20,8 +20,8 @@
 // schema and rules of the version of the request. Then it is converted to the stored version. It is refused unless it can be
 // converted back to the version of the request, so that the client that wrote an object can always read it.
 //
-// Nothing is converted for requests in the stored version. Lists and watches in another version convert only the objects that
-// nobody has read in that version before. If a webhook is slow, unreachable or gives wrong answers, only the requests that need
+// Nothing is converted for requests in the stored version. Lists and watches in another version convert only the objects that no
+// client has read in that version before. If a webhook is slow, unreachable or gives wrong answers, only the requests that need
 // it fail. They are answered with code 500, and with the text of kube-apiserver if the webhook reported the error; other causes
 // are only in the log, see package conversion. A watch ends with such an error. If too many requests wait for the webhook,
 // further ones are answered with 429. In these cases nothing is stored or deleted. Requests in the stored version, other kinds,

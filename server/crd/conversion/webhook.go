@@ -47,7 +47,7 @@ func (w *Webhook) String() string {
 // Concurrent calls of Convert that want an equal object in the same version share one call to the webhook, and each call of
 // Convert receives its own objects. The call to the webhook belongs to the factory. If ctx ends, only this call of Convert
 // returns; the result is still there for the others, and for a later call of Convert. A call that is still queued is dropped when
-// nobody waits for it any more.
+// no call of Convert waits for it any more.
 //
 // Answers are remembered for a minute ([Options].Remember) as long as there is room, because the same object is converted several
 // times: when it is read for an update, when it is written, when it is read again for the answer, and for watches. kube-apiserver
@@ -56,8 +56,8 @@ func (w *Webhook) String() string {
 // sent; kube-apiserver does not send that of stored objects either. So an update makes three calls at most: for the old object,
 // for the wanted one, and for the stored one.
 //
-// Two states of one object are never sent in one call, and an object without a uid is sent alone. Otherwise nobody would notice
-// if the webhook exchanged them in its answer.
+// Two states of one object are never sent in one call, and an object without a uid is sent alone. Otherwise this package could
+// not notice that the webhook exchanged them in its answer.
 //
 // # Errors
 //

@@ -13,47 +13,49 @@ import (
 
 // NamedFilter is a filter of the filter chain, with its name.
 type NamedFilter struct {
-	// Name is the name of the filter, such as "authenticate"; see Chain.
+	// Name is the name of the filter, such as "authenticate"; see [Server.Chain].
 	Name string
 	// Filter is the filter. It is nil where the filter may not be changed: see Serving.Filters.
 	Filter filters.Filter
 }
 
-// The names of the filters of a server, outermost filter first. FilterCBOR exists with Options.CBOR only.
+// The names of the filters of a server, outermost filter first. The comment of each name has the function of package filters that
+// makes the filter. FilterCBOR exists with Options.CBOR only.
 const (
-	FilterCBOR         = "cbor"
-	FilterRecover      = "recover"
-	FilterUnreadBody   = "unread-body"
-	FilterAuditID      = "audit-id"
-	FilterHeaderFields = "header-fields"
-	FilterReceivedAt   = "received-at"
-	FilterAddress      = "address"
-	FilterRequestInfo  = "request-info"
-	FilterLog          = "log"
-	FilterCacheControl = "cache-control"
-	FilterOrigin       = "origin"
-	FilterInFlightWait = "in-flight-wait"
-	FilterDeadline     = "deadline"
-	FilterTimeout      = "timeout"
-	FilterWarnings     = "warnings"
-	FilterPolicy       = "policy"
-	FilterAuthenticate = "authenticate"
-	FilterImpersonate  = "impersonate"
-	FilterInFlight     = "in-flight"
-	FilterHeaderBytes  = "header-bytes"
-	FilterAuthorize    = "authorize"
-	FilterLongRunning  = "long-running"
-	FilterMetrics      = "metrics"
+	FilterCBOR         = "cbor"           // filters.CBOR
+	FilterRecover      = "recover"        // filters.Recover
+	FilterUnreadBody   = "unread-body"    // filters.UnreadBody
+	FilterAuditID      = "audit-id"       // filters.AuditID
+	FilterHeaderFields = "header-fields"  // filters.HeaderFields
+	FilterReceivedAt   = "received-at"    // filters.ReceivedAt
+	FilterAddress      = "address"        // filters.Address
+	FilterRequestInfo  = "request-info"   // filters.RequestInfo
+	FilterLog          = "log"            // filters.Log
+	FilterCacheControl = "cache-control"  // filters.CacheControl
+	FilterOrigin       = "origin"         // filters.Origin
+	FilterInFlightWait = "in-flight-wait" // filters.WaitGroup.Filter
+	FilterDeadline     = "deadline"       // filters.Deadline
+	FilterTimeout      = "timeout"        // filters.Timeout
+	FilterWarnings     = "warnings"       // filters.Warnings
+	FilterPolicy       = "policy"         // filters.Policy
+	FilterAuthenticate = "authenticate"   // filters.Authenticate
+	FilterImpersonate  = "impersonate"    // filters.RefuseImpersonation
+	FilterInFlight     = "in-flight"      // filters.FlowControl
+	FilterHeaderBytes  = "header-bytes"   // filters.HeaderBytes
+	FilterAuthorize    = "authorize"      // filters.Authorize
+	FilterLongRunning  = "long-running"   // filters.LongRunning
+	FilterMetrics      = "metrics"        // filters.Metrics
 )
 
-// InsertBefore returns chain with more filters directly before, and so around, the filter with that name. It is for Serving.Filters.
-// If the chain has no such filter, New fails.
+// InsertBefore returns chain with more filters directly before, and so around, the filter with that name. It is for
+// Serving.Filters, which without TrustFilters may insert only before filters behind FilterAuthorize. If the chain has no such
+// filter, New fails.
 func InsertBefore(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
 	return insert(chain, name, 0, more)
 }
 
-// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters, where filters may
-// be inserted after FilterAuthorize. If the chain has no such filter, New fails.
+// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters, which may
+// insert filters after FilterAuthorize or after a filter behind it. If the chain has no such filter, New fails.
 func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
 	return insert(chain, name, 1, more)
 }
@@ -102,6 +104,7 @@ func (s *Server) chain() []NamedFilter {
 }
 
 // Guards returns the names of the filters that guard a server. Serving.Filters may not change them, unless TrustFilters is set.
+// The list has also the name "audit", although no server has a filter of that name yet.
 func Guards() []string {
 	return []string{FilterPolicy, FilterAuthenticate, "audit", FilterImpersonate, FilterAuthorize}
 }

@@ -34,11 +34,12 @@ type Computed[P runtime.Object] struct {
 	List func(call *registry.Call, opts *metav1.ListOptions) ([]P, error)
 	// Watch begins a watch, which ends with the call. The objects of its events are of type P.
 	Watch func(call *registry.Call, opts *metav1.ListOptions) (registry.ObjectWatch, error)
-	// Create serves POST. It may change obj, and returns the object that was made, or the answer to what obj asks.
+	// Create serves POST. It may change obj. It returns the object that was made or, for a kind whose objects are questions, such as
+	// an access review, the answer.
 	Create func(call *registry.Call, obj P, opts *metav1.CreateOptions) (P, error)
 	// Update serves PUT and, with Get, PATCH. It calls change with the current object, which change may modify, and stores the
-	// object that change returns. It may call change again with a newer object. An error of change ends it and is returned. If there
-	// is no such object, it returns a NotFound.
+	// object that change returns. It may call change again with a newer object. If change returns an error, Update returns that
+	// error and stores nothing. If there is no such object, Update returns a NotFound.
 	Update func(call *registry.Call, name string, change func(current P) (P, error), opts *metav1.UpdateOptions) (P, error)
 	// Delete deletes an object and returns it.
 	Delete func(call *registry.Call, name string, opts *metav1.DeleteOptions) (P, error)
@@ -184,9 +185,10 @@ func typed[P runtime.Object](obj runtime.Object) (P, error) {
 //
 //	Subresources: map[string]server.Subresource{"rotate": server.Action("Rotation", rotate)}
 //
-// T is registered as kind in the version of the resource. do is called concurrently, after authorization, admission and the rules of
-// struct tags, with the name of the object whose subresource it is. It may change in. If it returns nil and no error, the answer is a
-// Status. Whether there is an object with that name is for do to find out. Errors are like those of [Computed].
+// T is registered as kind in the version of the resource. do is called concurrently, after authorization, admission and the rules
+// of struct tags, with the name of the object whose subresource it is. It may change in. If it returns nil and no error, the
+// answer is a Status. The server does not check whether there is an object with that name: do has to. Errors are like those of
+// [Computed].
 func Action[P runtime.Pointer[T], T any](kind string, do func(call *registry.Call, name string, in P) (P, error)) Subresource {
 	if do == nil {
 		return SubresourceKind[P](kind, nil)

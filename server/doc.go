@@ -47,13 +47,13 @@
 //	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
 //	  time of a watch without timeoutSeconds                 30 to 60 min                                   Limits.MinWatchTimeout                      the end of the stream
 //	  concurrent requests: reads, writes                     400, 200                                       Limits.MaxReadsInFlight, MaxWritesInFlight  429
-//	  watches and streams: in all, by user                   10,000 or one for 128 KiB of memory, half      Limits.Watches                              429
+//	  watches and streams: in all, by user                   10,000, at most 1 per 128 KiB of memory; half  Limits.Watches                              429
 //	  bytes held by requests: in all, by user                a sixth of the memory, else 512 MiB; half      Limits.Bytes                                429
 //	  requirements of a selector                             400, with 4,000 values and 100 KiB             Limits.MaxSelectorRequirements              400
 //	  length of an Audit-ID                                  256 bytes                                      -                                           400
 //	  WebSockets and writes of other origins' web pages      none                                           Serving.AllowOrigin                         403
 //	Connections
-//	  connections: in all, from one address *                10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
+//	  connections: in all, from one address *                10,000, at most 1 per 128 KiB of memory; half  Limits.Connections, Serving.Proxies         closed, an idle one first
 //	  TLS handshake, header of a request over HTTP/1.1 *     32 s                                           Limits.HeaderTimeout                        closed
 //	  connection without a request *                         90 s                                           Limits.IdleTimeout                          closed
 //	  header of a request                                    1 MiB *, 10,000 fields                         Limits.MaxHeaderBytes                       431, or closed (HTTP/2)
@@ -64,7 +64,7 @@
 //	  time in which the client of a watch reads nothing      30 s                                           Limits.WriteTimeout                         the watch ends
 //	  time in which a connection of HTTP/2 reads nothing *   30 s                                           Limits.WriteTimeout                         closed
 //	  time to read any other answer                          60 s                                           Limits.RequestTimeout                       the answer is cut off
-//	  time to read what is left of it after its handler *    30 s                                           Limits.WriteTimeout                         the answer is cut off
+//	  time to read the end of an answer after its handler *  30 s                                           Limits.WriteTimeout                         the answer is cut off
 //	Bodies and objects
 //	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413
 //	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
@@ -74,14 +74,14 @@
 //	  operations of a JSON patch, array items that it moves  10,000, 100,000,000                            Limits.Patches                              413
 //	  values of a patch, with its document                   100,000, 300,000                               Limits.Patches                              413
 //	  items merged by a strategic merge patch                3,000                                          Limits.Patches                              413
-//	  values of wrong types in what is applied               1,000                                          -                                           400
-//	  paths of all fields of what is merged                  16 MiB                                         -                                           413 for apply, else a warning
-//	  values times managers in other versions                100,000                                        -                                           413 for apply, else a warning
+//	  values of wrong types in an applied object             1,000                                          -                                           400
+//	  paths of all fields of a merged object                 16 MiB                                         -                                           413 for apply, else a warning
+//	  values, multiplied by managers in other versions       100,000                                        -                                           413 for apply, else a warning
 //	  managers of an object's fields                         1,000                                          -                                           422
 //	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
 //	  values or 64 bytes of texts read for a row (CRDs)      65,536                                         crd.Options.Rows                            the cell is cut: ...
 //	  a cell, all cells of a row (CRDs)                      16 KiB, 128 KiB                                crd.Options.Rows                            the cell is cut: ...
-//	  rules of a definition (CRDs)                           1,000, 64 KiB with 60 bytes more for each      -                                           422
+//	  rules of a definition (CRDs)                           1,000; 64 KiB, each counts 60 bytes more       -                                           422
 //	Answers
 //	  message of a Status                                    32 KiB                                         -                                           cut, with a note
 //	  causes of a Status                                     256, 48 KiB                                    -                                           the last has the number of the rest
@@ -92,10 +92,10 @@
 //	  encodings of objects kept for later requests           64 MiB, at most a sixteenth of the memory      Limits.FormBytes                            nothing
 //	  wait for a cache that is being filled                  3 s                                            Limits.CacheWait                            429, Retry-After 1 to 30 s
 //	  part of a list read at a time without a cache          1 MiB                                          -                                           nothing
-//	  size of a bolt file                                    the disk but 64 MiB, or 15/16 of it (Linux)    bolt.Options.Quota                          507 for writes that make it grow
+//	  size of a bolt file                                    all of the disk except 64 MiB or less (Linux)  bolt.Options.Quota                          507 for writes that make it grow
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500
-//	  memory of the values in a converted object             8 MiB, in all as much more than what was sent  conversion.Options.MaxDecodedBytes          500
-//	  converted object                                       3 MiB, in all as much and 4 times what's sent  conversion.Options.MaxObjectBytes           500
+//	  memory of the values in a converted object             8 MiB; in all 8 MiB more than what was sent    conversion.Options.MaxDecodedBytes          500
+//	  converted object                                       3 MiB; in all 3 MiB + 4 times the sent bytes   conversion.Options.MaxObjectBytes           500
 package server

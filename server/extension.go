@@ -29,9 +29,9 @@ import (
 // before routes, so that no kind is served without the policy that guards it. If Install returns an error, nothing that it added
 // is left, and the methods of the host return an error from then on.
 //
-// Work that Install starts is given to Host.Go. That work may use the host, too, as long as it runs, for example to serve and
-// withdraw kinds that come and go. After Install requests see each call of a method at once, as a whole. Several changes that
-// belong together are another extension.
+// Install starts background work with [Host.Go]. That work may use the host as long as it runs, for example to serve and withdraw
+// kinds that come and go. After Install has returned, each call of a method takes effect at once, as a whole. To make several
+// changes in one step, install another extension.
 type Extension interface {
 	// Install adds the capability by the methods of h.
 	Install(h *Host) error
@@ -107,8 +107,8 @@ func (s *Server) Install(e Extension) error {
 // Scheme returns the scheme of the server. Kinds may be registered in it.
 func (h *Host) Scheme() *runtime.Scheme { return h.s.scheme }
 
-// SharesStorage reports whether other processes may write to the storage of the server. Then work that only one process should do
-// needs an election.
+// SharesStorage reports whether other processes may write to the storage of the server. If they may, work that only one process
+// should do needs an election.
 func (h *Host) SharesStorage() bool {
 	k, ok := storage.As[storage.Knower](h.s.backend)
 	if !ok {
@@ -126,9 +126,9 @@ func (h *Host) Serve(groups ...Group) error {
 
 // Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups added them. Their watches end, other
 // requests that have begun may finish or fail, and their kinds and names become free. Stored objects stay in the storage. If
-// Withdraw returns an error, nothing is withdrawn. An extension withdraws only resources that it serves itself. During Install
-// the resources are served until Install returns; a kind that is to be served again then needs a Group.Scheme of its own: see
-// Replace.
+// Withdraw returns an error, nothing is withdrawn. An extension should withdraw only resources that it has served itself. During
+// Install the resources are served until Install returns; a kind that is to be served again then needs a Group.Scheme of its own:
+// see Replace.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error {
 	return h.s.set.Withdraw(h.i.change, resources)
 }
@@ -193,9 +193,8 @@ func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 // Policy.Authorizer, or of the authorizer of the name MastersAuthorizer, such as authz.Union(deny, authz.Masters()).
 //
 // An authorizer that decides by stored objects reads them from Readers. It may be an authz.Pinner, so that all decisions about a
-// request are made by one state of the objects. Until the objects are loaded it must abstain or, if it could deny, return
-// authz.Deny with an error. If it has a method Ready(context.Context) error, /readyz calls it as the check "authorizer-" and the
-// name.
+// request use one state of the objects. Until the objects are loaded it must abstain or, if it could deny, return authz.Deny with
+// an error. If it has a method Ready(context.Context) error, /readyz calls it as the check "authorizer-" and the name.
 //
 // Package github.com/keelson-dev/keelson/server/builtin/rbac has an authorizer by roles and bindings that are stored, and package
 // github.com/keelson-dev/keelson/authz/rbac has one by roles that are given in Go.
@@ -229,8 +228,8 @@ func (h *Host) Admit(plugins ...admission.Plugin) error {
 }
 
 // Control replaces the flow controller, which at first is the one that Limits describe. nil admits every request. Each request is
-// released by the controller that admitted it. Two controllers do not share their counts, so that for a while the limits of both
-// add up.
+// released by the controller that admitted it. The old and the new controller do not share their counts, so that the limits of
+// both add up until the old requests have ended.
 func (h *Host) Control(c flowcontrol.Controller) error {
 	return h.i.do(func(m *members) { m.turns = c })
 }
@@ -276,8 +275,8 @@ func (h *Host) CollectGarbage() error {
 // Catalogue returns the catalogue of what the server serves.
 func (h *Host) Catalogue() *catalogue.Catalogue { return h.s.Catalogue() }
 
-// Registry returns the registry of a stored resource that is served, for registry.For. It can be used until the resource is
-// withdrawn or replaced. After that its methods return errors.
+// Registry returns the registry of a resource that is served, for registry.For. It returns an error for a resource whose Storage
+// is not a *registry.Registry. It can be used until the resource is withdrawn or replaced. After that its methods return errors.
 func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
 	return h.s.set.Registry(h.i.change, resource)
 }
@@ -337,8 +336,9 @@ func (h *Host) RemoveNotFound(name string) error {
 func (h *Host) Go(work func(ctx context.Context)) { h.i.begin(work) }
 
 // OnClose has the server call f when it ends. At that time the last request has been answered, or its time is over, and all work
-// of Go has returned. The caches and the storage are still open. The function that was given last is called first. f is for
-// closing what requests need to the end. After the end of the server f is called at once. If Install fails, f is called then.
+// that [Host.Go] started has returned. The caches and the storage are still open. The function that was added last is called
+// first. f is for closing things that requests need until they end. After the end of the server f is called at once. If Install
+// fails, f is called then.
 func (h *Host) OnClose(f func()) {
 	h.i.onClose(f)
 }

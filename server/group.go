@@ -88,8 +88,8 @@ type KindOptions[P runtime.Object] struct {
 	// be idempotent. Each version has its own Default. An object also gets the defaults of the hub if it was read in another
 	// version, and the defaults of the version that is stored. An absent field should therefore mean the same in all versions.
 	Default func(obj P)
-	// Columns are the columns of the table after Name. If one of them has the Format "name", they are all columns, and that one
-	// replaces Name. nil uses the columns of struct tags (print:"Size", see package printer of runtime), and Age.
+	// Columns are the columns of the table after Name. If one of them has the Format "name", it replaces the column Name, and the
+	// table has exactly these columns. nil uses the columns of struct tags (print:"Size", see package printer of runtime), and Age.
 	Columns []Column[P]
 	// SelectableFields are dotted JSON paths for field selectors, such as "spec.color", besides metadata.name and
 	// metadata.namespace. Each path leads to a string, a boolean or an integer. If a kind has several versions, field selectors
@@ -162,14 +162,14 @@ type KindOptions[P runtime.Object] struct {
 	// load on the storage. NoCache is for a kind that is too large for memory, or that is written often and hardly read.
 	NoCache bool
 	// IndexFields are fields (of SelectableFields, or metadata.name or metadata.namespace) and IndexLabels are keys of labels by
-	// which the cache is indexed. The cost of a list that selects one value then depends only on the objects that it finds, and a
-	// change costs only the watches that select its value. An index takes some 60 bytes an object.
+	// which the cache is indexed. The cost of a list that selects one value then depends only on the number of objects that have it,
+	// and a changed object is compared only with the watches that select its value. An index takes some 60 bytes for each object.
 	IndexFields, IndexLabels []string
 	// Storage, when set, serves the resource instead of a backend. It is any value that implements some of the capabilities in
-	// server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these. Strategy,
-	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then refused.
-	// Policy.Admission judges its writes and connections too, unless it is a registry, which has its own admission. Objects that
-	// clients write get the defaults of their struct tags, and are validated by them, as those of a backend are.
+	// server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these. Strategy, SelectableFields,
+	// RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then refused. Policy.Admission judges
+	// writes and connections to Storage too, unless Storage is a registry, which has its own admission. Objects that clients write
+	// get the defaults of their struct tags and are validated by these tags, as objects in a backend are.
 	Storage any
 	// StoragePath is the path of the objects in the backend, below /registry. "" is <group>/<plural>, or <plural> in the core
 	// group.

@@ -22,9 +22,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// ListenAndServe is the main function of a program that is one server: it makes a server with New, installs the extensions, and runs
-// it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). The error is that of New, Install or Run, and nil
-// after a signal. A second signal ends the process at once.
+// ListenAndServe is the main function of a program that is one server: it makes a server with New, installs the extensions, and
+// runs it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). The error is that of New, Install or
+// Run, and nil after a signal. A second signal ends the process at once.
 func ListenAndServe(opts Options, extensions ...Extension) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
@@ -165,8 +165,8 @@ func (s *Server) waitReady(ctx context.Context) bool {
 	}
 }
 
-// CheckReady makes the checks of /readyz. The error is that of the first check that fails: its name and the reason, which /readyz
-// does not show.
+// CheckReady makes the checks of /readyz. The error is that of the first check that fails. It has the name of the check, and the
+// reason, which /readyz does not show.
 func (s *Server) CheckReady(ctx context.Context) error {
 	for _, c := range s.health.of("readyz") {
 		if err := c.Check(ctx); err != nil {
@@ -215,9 +215,9 @@ func (s *Server) awaitWatches(ctx context.Context) {
 	}
 }
 
-// Close ends a server that is not run, and also one that Run or Serve serves; these return after it. Watches end, Close waits for
-// background work, and the caches and the storage are closed. It does not wait for requests, which then fail: see Shutdown. It returns
-// the error of closing the storage, at each call.
+// Close ends the server, whether it is served or not; Run or Serve then returns. Watches end, Close waits for background work,
+// and the caches and the storage are closed. Close does not wait for requests, which then fail: see [Server.Shutdown]. Each call
+// of Close returns the error of closing the storage.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
 		s.end()

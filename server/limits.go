@@ -24,7 +24,8 @@ import (
 // seconds after a collection has found it free, collects at least every two minutes, and empties the pools of buffers with two
 // collections. No pool keeps a buffer of more than a MiB. examples/hello takes 29 MB when it starts. While 64 clients sent it 192
 // bodies of 2.7 MB, it took 441 MB. It took 122 MB one second after the last answer, and 47 MB after two minutes without
-// requests, with 9 MB in use. What a server keeps is the objects of stored kinds, and what CacheWindow and FormBytes bound.
+// requests, with 9 MB in use. Without requests a server keeps the objects of stored kinds in memory, and the changes and
+// encodings that CacheWindow and FormBytes bound.
 //
 // The objects themselves are not bounded by Limits: a kind that is read is kept in memory as a whole, at about one and a half times
 // the size of its JSON. Bound them by the size of the storage (bolt.Options.Quota, or the quota of etcd), or leave a large kind out
@@ -32,10 +33,10 @@ import (
 // GOMEMLIMIT leaves the other half to requests.
 //
 // Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of the limit, such as
-// GOMEMLIMIT=460MiB for 512 MiB. The limit of a container is not read, and without GOMEMLIMIT the bounds that depend on the memory
-// are too large for it. With GOMEMLIMIT Go collects before the limit is reached, and not only when the memory in use has doubled. Where address space is limited
-// (RLIMIT_DATA), set GOMEMLIMIT to little more than half of it: the tables of the Go runtime, 70 MiB, and memory that was returned
-// count there too.
+// GOMEMLIMIT=460MiB for 512 MiB. The limit of a container is not read, and without GOMEMLIMIT the bounds that depend on the
+// memory are too large for the container. With GOMEMLIMIT Go collects garbage before the limit is reached, and not only when the
+// memory in use has doubled. Where address space is limited (RLIMIT_DATA), set GOMEMLIMIT to little more than half of it: the
+// tables of the Go runtime, 70 MiB, and memory that was returned count there too.
 type Limits struct {
 	// RequestTimeout bounds the time of every request that is not a watch; 0 is 60 s.
 	RequestTimeout time.Duration
@@ -64,8 +65,8 @@ type Limits struct {
 	// answer is 429. 0 in all is a sixth of GOMEMLIMIT if that is set, and else 512 MiB. 0 by user is half of the bound in all,
 	// and 0 by address is no bound; negative is no bound. These are counted:
 	//
-	//   - A body above 16 KiB, and an object above 16 KiB that a request changes: sixteen times the length, for what is made of
-	//     it.
+	//   - A body above 16 KiB, and an object above 16 KiB that a request changes: sixteen times the length, for the values and
+	//     encodings that are made from it.
 	//   - A body whose values take more than 32 KiB: eight times that.
 	//   - An object above 16 KiB in an answer to a read: its length as it is stored, and sixteen times that in another form.
 	//   - A list that no cache has: the part that is read at once, about 2 MiB.
@@ -74,10 +75,10 @@ type Limits struct {
 	//   - The answer of a conversion webhook whose values take more than 32 KiB: its length and its values while it is decoded, for
 	//     no user. After that, twice the values for each request that receives them.
 	//
-	// A request that needs more than a whole bound takes the whole bound. If there is no room for an event, the watch ends with
-	// the error 429, and the client can continue where it was. Events that a cache makes once for all watches count once, for no
-	// user. Such events may take up to the bound in all, however much requests hold. The memory that they take is not available
-	// to later requests.
+	// A request that needs more than a whole bound takes the whole bound. If there is no room for an event, the watch ends with the
+	// error 429, and the client can continue where it was. Events that a cache makes once for all watches count once, and for no
+	// user. Such events may take up to the bound in all, however much requests hold. The memory that they take is not available to
+	// later requests.
 	Bytes flowcontrol.Bounds
 	// MaxSelectorRequirements bounds the requirements of the label selector, and those of the field selector, of a request. Above
 	// it the answer is 400; 0 is 400 requirements, negative is no bound. Two other bounds follow from it: ten values in the sets
@@ -111,9 +112,9 @@ type Limits struct {
 	// of the process, half of that by user, and no bound by address. A negative number is no bound. The user is the one who was
 	// authenticated, also if the request impersonates another user.
 	Watches flowcontrol.Bounds
-	// WriteTimeout is the time for which the client of a watch may read nothing of what is sent to it. After it the watch ends; 0
-	// is 30 s. It is the same for a whole connection over HTTP/2 that reads nothing at all, and for what is left of an answer when
-	// its handler has ended. All other answers have to be read within RequestTimeout.
+	// WriteTimeout is the time for which the client of a watch may read nothing of what is sent to it. After it the watch ends; 0 is
+	// 30 s. A connection over HTTP/2 whose client reads nothing at all is closed after the same time. The client has the same time
+	// to read the rest of an answer after the handler has ended. All other answers have to be read within RequestTimeout.
 	WriteTimeout time.Duration
 	// IdleTimeout is the time for which a connection may have no request. After it the connection is closed; 0 is 90 s.
 	IdleTimeout time.Duration

@@ -18,9 +18,9 @@ import (
 //
 //	config := &rest.Config{Host: "http://loopback", QPS: -1, Transport: srv.Loopback(authn.System())}
 //
-// Its requests use no network, and pass the whole filter chain. They are those of user, whatever credentials they have. user is
-// copied, and becomes a member of system:authenticated. The user authn.System may do everything; what others may do is for the
-// authorizers to say. If user is nil, each request is authenticated by its own credentials, such as a bearer token.
+// Its requests use no network, and pass the whole filter chain. They are made as user, whatever credentials they have. user is
+// copied, and becomes a member of system:authenticated. The user authn.System may do everything; the authorizers decide what
+// other users may do. If user is nil, each request is authenticated by its own credentials, such as a bearer token.
 //
 // The transport sends every request to this server: the scheme and the host of the URL are ignored. It may be used from New until
 // the server ends, also while the server does not serve yet; afterwards its requests fail with syscall.ECONNREFUSED. Requests that

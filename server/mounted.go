@@ -25,9 +25,9 @@ import (
 //
 // # What the http.Server has to do
 //
-// All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and WriteTimeout
-// for whole connections over HTTP/2 and for clients that are not authenticated. Run and Serve set these bounds, and with Handler the
-// program has to set them. The options Certificate, Kubeconfig, Ready and CloseDelay of Serving are not used.
+// All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and
+// WriteTimeout for whole connections over HTTP/2 and for clients that are not authenticated. Run and Serve set these bounds, and
+// with Handler the program has to set them. The options Certificate, Kubeconfig, Ready and CloseDelay of Serving are not used.
 //
 //   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
 //     HTTP2.MaxReadFrameSize. Without ReadHeaderTimeout and IdleTimeout a client holds a connection for as long as it likes.
@@ -45,9 +45,9 @@ import (
 //     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly at once, new
-// requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as Close does. The
-// error says that requests had not finished, or is that of Close.
+// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly at
+// once, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as
+// Close does. The error says that requests had not finished, or is that of Close.
 //
 // Call it before the method Shutdown of the http.Server. That one waits for all requests, and does not end watches:
 //

@@ -27,8 +27,8 @@ type Options struct {
 	// Groups are the API groups that are served from the start. Server.Install adds others.
 	Groups []Group
 	// Scheme has the kinds. It may have some already, with their defaults and conversions: Scheme.Import adds those of an existing
-	// AddToScheme function, ImportedKind serves one of them, and Types all. From New on the scheme belongs to the server. nil is an empty
-	// scheme.
+	// AddToScheme function. [ImportedKind] serves one of these kinds, and [Types] serves all of them. From New on the scheme belongs
+	// to the server. nil is an empty scheme.
 	Scheme *runtime.Scheme
 	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq. The server then also
 	// accepts bodies and applied configurations (application/apply-patch+cbor) in CBOR. kube-apiserver does the same under its
@@ -71,8 +71,9 @@ type Serving struct {
 	// Ready is called once, by Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the file that was
 	// written, or "".
 	Ready func(url, kubeconfig string)
-	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of
-	// their last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s.
+	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of their
+	// last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s. The server also waits at most this long, but at
+	// least 0.1 s, until clients have read the ends of their watches.
 	CloseDelay time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. A proxy that is
@@ -88,10 +89,10 @@ type Serving struct {
 	// bearer token are not refused, because a browser does not add one by itself. AllowOrigin is called by several goroutines at a
 	// time. See filters.Origin.
 	AllowOrigin func(origin string) bool
-	// Filters rearranges the filter chain, outermost filter first. nil leaves the chain as Chain lists it. The slice belongs to
-	// the function, which may use InsertBefore and InsertAfter. Filters may be added after "authorize". The members of the slice up to "authorize" have a nil Filter: they
-	// may be left out or moved, but no filter may be added among them. Those that Guards lists may not be left out or moved. See
-	// TrustFilters.
+	// Filters rearranges the filter chain, outermost filter first. nil changes nothing. The slice belongs to the function, which may
+	// use [InsertBefore] and [InsertAfter]. [Server.Chain] lists the filters of a server. Filters may be added after "authorize".
+	// The members of the slice up to "authorize" have a nil Filter: they may be left out or moved, but no filter may be added among
+	// them. Those that Guards lists may not be left out or moved. See TrustFilters.
 	Filters func([]NamedFilter) []NamedFilter
 	// TrustFilters lets Filters remove, replace and move the filters that guard the server, and put filters before them. Then
 	// Filters decides whether requests are authenticated and authorized at all.
@@ -107,16 +108,16 @@ type Serving struct {
 type Policy struct {
 	// Authenticator authenticates the requests that no other authenticator has authenticated: those of extensions
 	// (Host.Authenticate), that of Users, and that of the administrator. With nil, requests without a credential are those of
-	// system:anonymous. Any other authenticator decides that itself, and has to name the groups of its users itself. With
-	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
-	// users may read discovery, which kubectl needs.
+	// system:anonymous. An authenticator that is set decides about requests without a credential itself, and has to return its users
+	// with all their groups, such as system:authenticated. With authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a
+	// credential, such as those of probes, are accepted, and users may read discovery, which kubectl needs.
 	Authenticator authn.Authenticator
 	// NoAdministrator refuses the administrator of Serving.Credentials. Authenticator may still accept the client certificates and
 	// the token of that folder.
 	NoAdministrator bool
-	// Users are further users, by their bearer tokens. They are members of system:authenticated. What they may do is for the
-	// authorizers to say: see Host.Authorize and package builtin/rbac. authn.ReadTokens reads them from a token file. A user
-	// without a name, or with an empty token, is an error. The map is copied.
+	// Users are further users, by their bearer tokens. They are members of system:authenticated. The authorizers decide what they
+	// may do: see Host.Authorize and package builtin/rbac. authn.ReadTokens reads them from a token file. A user without a name, or
+	// with an empty token, is an error. The map is copied.
 	Users map[string]authn.User
 	// WrapAuthenticator is called with the whole authenticator of the server, and returns the authenticator to use instead, which
 	// must not be nil. A nil WrapAuthenticator changes nothing. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users of
@@ -125,10 +126,10 @@ type Policy struct {
 	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
 	// Audiences are the audiences that the server identifies as. A token that names audiences must name one of them. nil is none.
 	Audiences []string
-	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). nil allows everything to
-	// system:masters, lets everybody read /healthz, /livez, /readyz and /version, and lets authenticated users read discovery and
-	// OpenAPI (/api, /apis and /openapi). Any other authorizer replaces all of these: authz.Union(a, DefaultRules()) has them still.
-	// To add rules to the default one can also use Host.Authorize.
+	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). nil allows everything to system:masters,
+	// lets everybody read /healthz, /livez, /readyz and /version, and lets authenticated users read discovery and OpenAPI (/api,
+	// /apis and /openapi). An authorizer that is set replaces all these rules; authz.Union(a, DefaultRules()) keeps them.
+	// Host.Authorize adds rules without replacing any.
 	Authorizer authz.Authorizer
 	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
 	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.

@@ -18,10 +18,10 @@ import (
 
 // Names of the authorizers that a server has from the start.
 const (
-	// MastersAuthorizer allows everything to system:masters. It comes first.
+	// MastersAuthorizer allows everything to system:masters. It is called first.
 	MastersAuthorizer = "system:masters"
-	// OptionsAuthorizer is the authorizer of Policy.Authorizer. If there is one, the other authorizers are only those of
-	// extensions.
+	// OptionsAuthorizer is Policy.Authorizer. If it is set, MastersAuthorizer and DefaultAuthorizer do not exist, and all other
+	// authorizers are those of extensions.
 	OptionsAuthorizer = "options"
 	// DefaultAuthorizer lets everybody read the health paths and /version, and lets authenticated users read discovery and
 	// OpenAPI.

@@ -23,7 +23,8 @@ type Registries struct {
 
 // NewRegistries registers the kinds and conversions of o.Groups, with the checks that New makes. Of the other Options it uses
 // only those that decide what is stored: Scheme, which belongs to the Registries from then on, Policy.Admission,
-// Limits.MaxObjectBytes and Now. It opens no Storage, no file and no listener.
+// Limits.MaxObjectBytes and Now. Observe.Logger receives what the registries log. NewRegistries opens no Storage, no file and no
+// listener.
 func NewRegistries(o Options) (*Registries, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -60,15 +61,16 @@ type StoredKind struct {
 	Registry *registry.Registry
 	// Objects is the storage of Registry. Writes to it do not follow the rules of the kind.
 	Objects storage.Interface
-	// Status and Scale are the subresources. Each is nil if the version does not have it.
+	// Status is the subresource status; nil if the version does not have it.
 	Status *registry.StatusView
-	Scale  *registry.ScaleView
+	// Scale is the subresource scale; nil if the version does not have it.
+	Scale *registry.ScaleView
 }
 
 // Open makes the registry of a kind in a backend, which still belongs to the caller. kind is of any version. Errors of the
-// registry name the resource of its group. Open returns an error if kind is in no group, or has a Storage of its own. There is no
-// cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read other kinds from
-// the same backend.
+// registry name the resource in the group of kind. Open returns an error if kind is in no group, or has a Storage of its own.
+// There is no cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read other
+// kinds from the same backend.
 func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*StoredKind, error) {
 	policy, err := newPolicy(r.opts.Policy)
 	if err != nil {

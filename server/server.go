@@ -203,8 +203,8 @@ func (s *Server) Credentials() *credentials.Bundle { return s.creds }
 
 // MigrateStorage stores every object of a served resource anew that is not stored as it would be stored now: in the version that
 // is Stored, with the fields and defaults of its Go type. It does not call strategies or admission, since it changes no object,
-// and it reads past the cache. storage.Migrate documents the effects on others, what can go wrong, and how to continue
-// afterwards.
+// and it reads past the cache. storage.Migrate documents the effects on watches and other writers, what can go wrong, and how to
+// continue afterwards.
 //
 // resource is that of any version, such as {Group: "example.com", Resource: "widgets"}. Look at the error and at the result's
 // Failed to find out whether all objects were migrated. MigrateStorage returns an error when the server ends, and when the

@@ -30,8 +30,8 @@ import (
 // (AddConversionFunc). The methods ConvertTo and ConvertFrom of controller-runtime are not used. If the scheme has no such
 // functions, as for the types of k8s.io/api, only the first version in the order of Kubernetes is served: v2, v1, v1beta1.
 //
-// A kind that is served already is left out, in all its versions. If none of its served versions is in the scheme, that is
-// an error.
+// A kind that the server serves already is left out, in all its versions. It is an error if the server serves such a kind only in
+// versions that the scheme does not have.
 type Types struct {
 	// AddToScheme registers the kinds. Set either AddToScheme or Scheme.
 	AddToScheme func(*apiruntime.Scheme) error

@@ -30,13 +30,13 @@ type Stage string
 
 // The stages, in their order. Only a request with a long answer has ResponseStarted.
 const (
-	RequestReceived  Stage = "RequestReceived"
-	ResponseStarted  Stage = "ResponseStarted"
-	ResponseComplete Stage = "ResponseComplete"
-	Panic            Stage = "Panic"
+	RequestReceived  Stage = "RequestReceived"  // the request has been received, and no handler has been called
+	ResponseStarted  Stage = "ResponseStarted"  // the header of the answer has been sent, and the body has not ended
+	ResponseComplete Stage = "ResponseComplete" // the body of the answer has been sent
+	Panic            Stage = "Panic"            // the handler has panicked
 )
 
-// Event is the record of a request at one stage. A Sink must not change it, nor what it refers to.
+// Event is the record of a request at one stage. A Sink must not change the Event, nor the values that its fields point to.
 type Event struct {
 	// ID is the Audit-Id of the answer.
 	ID string
@@ -68,7 +68,7 @@ type Event struct {
 
 // Sink receives events.
 type Sink interface {
-	// Record records events. It is called concurrently, and the request waits for it: a slow Sink should have a bounded queue.
-	// The error is for the log.
+	// Record records events. It is called concurrently, and the request waits until it returns: a slow Sink should have a bounded
+	// queue. The error is for the log.
 	Record(ctx context.Context, events ...*Event) error
 }

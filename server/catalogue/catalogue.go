@@ -42,17 +42,20 @@ type Kind struct {
 	Kinds []schema.GroupVersionKind
 	// Namespaced says that the objects are in namespaces.
 	Namespaced bool
-	// Singular is the singular name in the version of Kind, ShortNames are its short names, and ListKind is the kind of its lists.
-	Singular   string
+	// Singular is the singular name of the resource, in the version of Kind.
+	Singular string
+	// ShortNames are the short names of the resource, in the version of Kind.
 	ShortNames []string
-	ListKind   string
+	// ListKind is the kind of lists, in the version of Kind.
+	ListKind string
 	// Verbs are the verbs of the version of Kind. Subresources are the names of its subresources, sorted.
 	Verbs, Subresources []string
 	// Objects gives access to the objects.
 	Objects *Objects
 }
 
-// Changed returns a channel that is closed when the list of kinds changes next. To miss no change, call Changed before Kinds.
+// Changed returns a channel that is closed when the list of kinds changes next. To miss no change, call Changed before
+// [Catalogue.Kinds].
 func (c *Catalogue) Changed() <-chan struct{} { return c.of.Changed() }
 
 // Kinds returns the kinds that are served now, ordered by group and resource. The caller may change the slices.

@@ -33,13 +33,14 @@ type Objects struct {
 // Options describes the Objects of a kind.
 type Options struct {
 	Kind       schema.GroupVersionKind // the kind, in the hub version
-	Resource   schema.GroupResource    // the kind of the objects, as in Kind.Kind
+	Resource   schema.GroupResource    // the group and the plural name of the resource
 	Namespaced bool                    // the objects are in namespaces
-	// Registry stores the objects. If it is nil, Storage does: any value that implements some of the capabilities of package
-	// registry. Gate reviews changes to Storage. Its Admission has the policy of calls to Storage.
+	// Registry stores the objects; nil if Storage does.
 	Registry *registry.Registry
-	Storage  any
-	Gate     registry.Gate
+	// Storage stores the objects if Registry is nil. It is any value that implements some of the capabilities of package registry.
+	Storage any
+	// Gate reviews changes to Storage. The Admission of Gate has the policy of calls to Storage.
+	Gate registry.Gate
 	// Life ends when the kind is not served any more.
 	Life context.Context
 }

@@ -24,10 +24,10 @@ import (
 
 // Options are the options of New. With the zero Options the extension behaves as kube-apiserver.
 type Options struct {
-	// Conversions are functions that convert between the versions of custom resources, by group and kind. They replace whatever
-	// the definition specifies as its conversion; the webhook of such a definition is never called. If a kind has neither a
-	// function nor a webhook, its objects in another version have another apiVersion, and what that version's schema prunes and
-	// defaults. See runtime.ConvertUntyped for what the functions must do. No function may be nil.
+	// Conversions are functions that convert between the versions of custom resources, by group and kind. They replace whatever the
+	// definition specifies as its conversion; the webhook of such a definition is never called. If a kind has neither a function nor
+	// a webhook, the conversion to another version changes only the apiVersion, and the schema of that version then prunes and
+	// defaults the object. See runtime.ConvertUntyped for what the functions must do. No function may be nil.
 	//
 	// The functions receive objects that are not validated yet. If a function fails and the object is invalid by its schema, the
 	// client receives the validation errors.
@@ -36,8 +36,7 @@ type Options struct {
 	Webhooks webhook.Options
 	// WebhookConversion bounds the calls to conversion webhooks and the memory for their answers. Where its MaxDecodedBytes and
 	// MaxObjectBytes are 0, and its Budget is nil, those of the server hold: Limits.MaxDecodedBytes, Limits.MaxBodyBytes and
-	// Limits.Bytes. Its Hooks are called in
-	// addition to those of the server's metrics.
+	// Limits.Bytes. Its Hooks are called in addition to the hooks of the server's metrics.
 	WebhookConversion conversion.Options
 	// Rows bounds the costs of the additionalPrinterColumns of definitions.
 	Rows RowLimits
@@ -49,11 +48,11 @@ type Options struct {
 // RowLimits bounds the size and the cost of the table columns of one object. Definitions may have any number of columns, and
 // their paths may lead through all of an object. A cell that is cut short ends with "...", whatever the type of its column. The
 // zero RowLimits has the defaults. A negative field means no bound. A quarter of Steps and of RowBytes is reserved for columns
-// that need little.
+// that need few steps and short cells, so that one expensive column does not empty the others.
 type RowLimits struct {
-	// Steps is the number of values of the object that the paths of all columns may visit and texts may consist of; 0 means
-	// 65,536. In addition, each 64 bytes of a text count as a value when the text is read: when names of members are sorted or
-	// found, and when texts are compared, printed as JSON or read as dates.
+	// Steps is the maximum number of steps for all cells together; 0 means 65,536. Each value that a path visits is one step, and so
+	// is each value that is printed into a cell. Each 64 bytes of a text that is read are also one step: when names of members are
+	// sorted or found, and when texts are compared, printed as JSON or read as dates.
 	Steps int
 	// CellBytes is the maximum length of one cell; 0 means 16 KiB.
 	CellBytes int
@@ -84,11 +83,11 @@ type RowLimits struct {
 //
 // # Several servers
 //
-// Servers that share a storage all follow the definitions and do the same work; there is no leader. What one server has done, the
-// others need not do. The extension should be installed in all of them. When one server establishes a definition, the others
-// already serve it, unless they are slower than a quarter of a second. If another server let an object in while the last object
-// was deleted, that server finds the object when it sees that the definition is gone. A server may end at any point: the next
-// server, or another one, continues its work.
+// Servers that share a storage all follow the definitions and do the same work; there is no leader. Work that one server has done
+// is not repeated by the others. The extension should be installed in all of them. When one server establishes a definition, the
+// others already serve it, unless they are slower than a quarter of a second. If another server creates an object while the last
+// object is being deleted, that server deletes the object when it sees that the definition is gone. A server may end at any
+// point: another server, or the server that is started next, continues its work.
 //
 // # Differences from kube-apiserver
 //
@@ -100,10 +99,10 @@ type RowLimits struct {
 //   - Before a definition is removed, a separate write sets the reason InstanceDeletionCompleted, which a watch may see. If
 //     objects are held for more than a minute, the reason InstanceDeletionCheck is set once; in kube-apiserver the condition
 //     alternates.
-//   - The deletion of objects passes admission as the user system:apiserver, so that a plug-in can refuse it. The refusal is in
-//     the condition, and the deletion is tried again. In kube-apiserver it does not pass admission.
+//   - The deletion of objects passes admission as the user system:apiserver, so that a plug-in can refuse it. The condition
+//     Terminating has the refusal, and the deletion is tried again. In kube-apiserver the deletion does not pass admission.
 //   - A DELETE of the collection of definitions deletes each of them. In kube-apiserver it leaves the objects stored.
-//   - A create in the first two seconds is not delayed.
+//   - A create in the first two seconds after a definition is established is not delayed.
 //   - Creates are refused, and discovery shows that, as long as a definition has a deletionTimestamp. This includes the time in
 //     which its objects are gone and a foreign finalizer holds the definition. There, kube-apiserver shows all verbs again.
 //   - A server-side apply with an unknown field or a value of a wrong type is answered with 400; kube-apiserver answers with 500
@@ -113,12 +112,12 @@ type RowLimits struct {
 //   - The generation and managedFields refer to the stored object. A default of another version that the conversion drops has no
 //     manager and does not raise the generation with each write.
 //   - An object that cannot be converted is an error with code 500 and no reason, and nothing more. In kube-apiserver reads also
-//     report it as corrupt, with the reasons InternalError and StorageReadError, and it can be deleted as corrupt, which it is
-//     not.
+//     report it as corrupt, with the reasons InternalError and StorageReadError, and it can be deleted as corrupt, although it is
+//     not corrupt.
 //   - While a webhook is unreachable, lists and watches that convert no object are answered. A watch that converts objects ends
 //     with the error of the webhook, not with "resourceVersion too large". An update of an object that does not exist, and a
-//     create with an invalid name, are answered with 500; kube-apiserver answers with 404 and 422. If an object to create
-//     violates its schema or rules, both report that first.
+//     create with an invalid name, are answered with 500; kube-apiserver answers with 404 and 422. If the object of a create
+//     violates its schema or rules, both programs report that error first.
 //   - A definition whose CABundle is invalid is not served before it is established (404). If another server has established it,
 //     only the stored version is served. kube-apiserver answers all of its requests with 500.
 //   - The values that a column finds by a wildcard among the members of an object are sorted by name. In kube-apiserver they are
@@ -126,10 +125,10 @@ type RowLimits struct {
 //
 // # Limits
 //
-//   - A definition whose spec uses something that the extension cannot serve is refused with 422 by field: that is a path of a
-//     scale that leads nowhere. A definition of this kind that another program stored is not served. Its condition Established
-//     then has the reason NotServed, unless it was True before; then only the log reports it, and a DELETE waits until the
-//     definition is corrected or its finalizer is removed, which keeps the objects.
+//   - A definition whose spec uses something that the extension cannot serve is refused with 422, and the error names the field.
+//     The only such case is a path of a scale that leads nowhere. If another program stored such a definition, it is not served.
+//     Its condition Established then has the reason NotServed, unless it was True before; then only the log reports it, and a
+//     DELETE waits until the definition is corrected or its finalizer is removed, which keeps the objects.
 //   - If two servers run different programs, and one serves a kind for which the other one has a definition, each serves its own
 //     from the same keys of the storage. If the definition is not established yet, the servers disagree on its names. Its
 //     condition then alternates, at growing intervals of up to ten minutes.
@@ -137,7 +136,7 @@ type RowLimits struct {
 //     sections on bounds of packages runtime/structural and runtime/cel/rules. An object whose defaults make it larger than the
 //     storage allows is answered with 413. Series of request metrics that have the names of a definition stay when it is gone, as
 //     in kube-apiserver. Those of conversion webhooks are removed.
-//   - A column whose JSONPath does not parse is not refused. It and the columns after it are left out, as in kube-apiserver.
+//   - A column whose JSONPath does not parse is not refused. This column and those after it are left out, as in kube-apiserver.
 //   - Selectors are evaluated on the stored objects. With a function in [Options].Conversions or a webhook, the selectableFields
 //     of versions other than the stored one cannot be selected by (400), and labels that a conversion changes are selected by as
 //     they are stored. An object that is stored in an earlier version is selected by the fields that it has there, until it is

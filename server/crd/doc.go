@@ -12,21 +12,21 @@
 //
 // # Versions
 //
-// Objects are stored in one version. By default an object in another version has another apiVersion, and what the schema of that
-// version prunes and defaults. If the definition names a conversion webhook, the webhook converts instead: see package conversion
-// and [Options].Webhooks. A function in [Options].Conversions takes precedence over both.
+// Objects are stored in one version. By default the conversion to another version changes only the apiVersion; the schema of that
+// version then prunes and defaults the object. If the definition names a conversion webhook, the webhook converts instead: see
+// package conversion and [Options].Webhooks. A function in [Options].Conversions takes precedence over both.
 //
-// Each version has its own columns, subresources, schema and rules. The object in a request is validated by those of its version,
-// as it was sent. Then it is converted to the stored version. It is refused unless it can be converted back to the version of the
-// request, so that nothing is stored that its author cannot read.
+// Each version has its own columns, subresources, schema and rules. The object in a request is validated as it was sent, by the
+// schema and rules of the version of the request. Then it is converted to the stored version. It is refused unless it can be
+// converted back to the version of the request, so that the client that wrote an object can always read it.
 //
-// Nothing is converted for requests in the stored version. Lists and watches in another version convert only the objects that
-// nobody has read in that version before. If a webhook is slow, unreachable or gives wrong answers, only the requests that need
+// Nothing is converted for requests in the stored version. Lists and watches in another version convert only the objects that no
+// client has read in that version before. If a webhook is slow, unreachable or gives wrong answers, only the requests that need
 // it fail. They are answered with code 500, and with the text of kube-apiserver if the webhook reported the error; other causes
 // are only in the log, see package conversion. A watch ends with such an error. If too many requests wait for the webhook,
-// further ones are answered with 429. In these cases nothing is stored or deleted. Not affected are the stored version, other
-// kinds, and the definition itself, which can still be changed and deleted. When a definition changes its webhook, the new
-// webhook is called from then on, and no object that the old one converted is returned any more.
+// further ones are answered with 429. In these cases nothing is stored or deleted. Requests in the stored version, other kinds,
+// and the definition itself are not affected; the definition can still be changed and deleted. When a definition changes its
+// webhook, the new webhook is called from then on, and no object that the old one converted is returned any more.
 //
 // # Costs
 //

@@ -53,7 +53,7 @@ type Bundle struct {
 	// Serving is the server's certificate with its key, as Open has read or made it. Servers that run for long should use
 	// Certificate instead.
 	Serving tls.Certificate
-	// ClientCAs has the authority that signs client certificates, and the server's certificate.
+	// ClientCAs has the authority, which signs the client certificates and the serving certificate.
 	ClientCAs *x509.CertPool
 	// CAPEM is the authority's certificate in PEM.
 	CAPEM []byte
@@ -119,7 +119,7 @@ func Open(o Options) (*Bundle, error) {
 // but does not require one. The handshake does not verify the client's certificate: the authenticator does, and can answer 401.
 //
 // The request names no authorities. Otherwise many clients with a certificate of another authority would not send it, and would
-// be taken for anonymous in place of getting an error.
+// be treated as anonymous instead of getting an error.
 func (b *Bundle) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,

@@ -56,11 +56,11 @@ type contextInfo struct {
 	User    string `json:"user"`
 }
 
-// WriteKubeconfig writes a complete kubeconfig for the server at a URL, with mode 0600: kubectl --kubeconfig=path needs nothing else.
-// The URL is https://host:port, or https://host:port/path for a server that is mounted below a path. Clients trust the authority of
-// the Bundle, and so need its serving certificate at that URL. The user of the kubeconfig has the client certificate and the token,
-// each of which is enough. An existing file is replaced as a whole. Only a kubeconfig with other clusters or users is not replaced,
-// and is an error. WriteKubeconfig returns the absolute path of the file.
+// WriteKubeconfig writes a complete kubeconfig for the server at a URL, with mode 0600: kubectl --kubeconfig=path needs nothing
+// else. The URL is https://host:port, or https://host:port/path for a server that is mounted below a path. Clients trust only the
+// authority of the Bundle, so the server at that URL must have the serving certificate of the Bundle. The user of the kubeconfig
+// has the client certificate and the token, each of which is enough. An existing file is replaced as a whole. Only a kubeconfig
+// with other clusters or users is not replaced, and is an error. WriteKubeconfig returns the absolute path of the file.
 func (b *Bundle) WriteKubeconfig(path, server string) (string, error) {
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("credentials: server %q is not a URL that begins with https://", server)

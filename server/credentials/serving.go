@@ -66,8 +66,9 @@ func (s *serving) get() (*tls.Certificate, error) {
 	return &next.cert, nil
 }
 
-// Certificate returns the serving certificate for a new connection, as tls.Config.GetCertificate does. Until 30 days before its
-// end it is the certificate of Open. Then it is a new certificate of the same authority, which replaces the file of the one
-// before. So clients trust a server that is never restarted, and other processes with the same directory use the new certificate,
-// too. Certificate may be called concurrently. All calls but the one that makes a certificate only read the clock.
+// Certificate returns the serving certificate for a new connection, as tls.Config.GetCertificate does. Until 30 days before the
+// certificate of Open expires, Certificate returns that certificate. Then it makes a new certificate of the same authority, which
+// replaces the old one in serving.pem. So clients trust a server that is never restarted, and other processes with the same
+// directory use the new certificate, too. Certificate may be called concurrently. All calls but the one that makes a certificate
+// only read the clock.
 func (b *Bundle) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.serving.get() }

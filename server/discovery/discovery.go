@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is an API group and the versions it is served in.
+// Group is an API group with the versions in which it is served.
 type Group struct {
 	// Name is the name of the group. "" is the core group, which is served at /api; all others are served at /apis.
 	Name string
@@ -41,7 +41,7 @@ type Resource struct {
 	// without verbs is not shown, but its subresources are.
 	Verbs []string
 	// StorageKind is the kind in the version in which the resource is stored. Its hash is shown, so that clients notice when it
-	// changes. For the zero StorageKind, of resources without storage, no hash is shown.
+	// changes. If StorageKind is zero, as for resources without storage, no hash is shown.
 	StorageKind schema.GroupVersionKind
 	// Subresources are the subresources of the resource.
 	Subresources []Subresource
@@ -54,7 +54,7 @@ type Resource struct {
 type Subresource struct {
 	// Name is the name of the subresource, such as "status".
 	Name string
-	// Kind is the kind of its bodies; without group and version it is of those of the resource.
+	// Kind is the kind of the bodies of the subresource. An empty group and version are those of the resource.
 	Kind schema.GroupVersionKind
 	// Verbs are the verbs of the subresource.
 	Verbs []string

@@ -11,10 +11,9 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// Authorize passes on requests that a allows to the user of the context, which [Authenticate] has put there, and answers all
-// others with
-//  403. An error without an Allow is answered with 500. If the context has no user, a is called with the zero User. No rule that
-//     names its users matches that User.
+// Authorize passes on the requests that a allows, and answers all others with the code 403. The user is that of the context,
+// where [Authenticate] has put it. If a returns an error and does not allow the request, the answer is 500. If the context has no
+// user, a is called with the zero User. No rule that names its users matches that User.
 func Authorize(a authz.Authorizer) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		info, ok := p.info()
@@ -36,8 +35,8 @@ func Authorize(a authz.Authorizer) Filter {
 	})
 }
 
-// Attributes returns the attributes for an authorizer of the request of info by user. A nil user is the zero User. Selectors that
-// do not parse, or are too large, are left out, so that they allow nothing.
+// Attributes returns the attributes, for an authorizer, of the request that info describes and that user makes. A nil user is the
+// zero User. Selectors that do not parse, or are too large, are left out, so that they allow nothing.
 func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 	if user == nil {
 		user = &authn.User{}

@@ -15,9 +15,9 @@ import (
 const defaultDeadline = 60 * time.Second
 
 // Deadline ends the context of every request at the time longest after the request was received, or before, if its query has
-// ?timeout=DURATION ("10s"). A longest of 0 is 60 s. A timeout of zero or less has no effect. One that is not a duration is
-// answered with
-//  400. Long-running requests ([request.IsLongRunning]) have no deadline. The filter only ends the context: [Timeout] answers.
+// ?timeout=DURATION ("10s"). A longest of 0 is 60 s. A timeout of zero or less has no effect. If the timeout is not a duration,
+// the answer is 400 (Bad Request). Long-running requests ([request.IsLongRunning]) have no deadline. The filter only ends the
+// context: [Timeout] answers.
 func Deadline(longest time.Duration) Filter {
 	if longest <= 0 {
 		longest = defaultDeadline

@@ -15,8 +15,8 @@
 // one that [RequestInfo] has put in the context, or resolve it themselves. Authorize and InFlight use the user that
 // [Authenticate] has put in the context.
 //
-// Filters answer errors with [response.Error]: a Kubernetes Status in a format that the client accepts. Only the 429 of [InFlight]
-// is plain text, as in kube-apiserver.
+// Filters answer errors with [response.Error]: a Kubernetes Status in a format that the client accepts. Only the 429 of
+// [InFlight] and [FlowControl] and the 500 of [Authorize] and [Recover] are plain text, as in kube-apiserver.
 //
 // Filters that wrap the http.ResponseWriter keep its methods Flush and, where the connection has it (HTTP/1.1), Hijack. Both work
 // directly and through http.ResponseController.

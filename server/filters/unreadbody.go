@@ -12,10 +12,10 @@ import (
 // defaultBodyGrace is the time that a client has for sending the rest of a body that the handler did not read.
 const defaultBodyGrace = time.Second
 
-// UnreadBody prevents clients from holding a connection of HTTP/1.1 by a body that they announce and do not send. net/http reads
-// the part of a body that the handler has not read, before and after it writes the answer, and waits for it without a bound. With
-// the filter the client has the time grace when the answer begins, and again when it ends; 0 is 1 s. After that the server does
-// not wait any longer: the client has its answer, and the connection is closed. The body of a GET or HEAD has no meaning
+// UnreadBody prevents a client from holding a connection of HTTP/1.1 by announcing a body and not sending it. net/http reads the
+// part of a body that the handler has not read, before and after it writes the answer, and waits for it without a bound. With the
+// filter the client has the time grace when the answer begins, and again when it ends; 0 is 1 s. After that the server does not
+// wait any longer: the client has its answer, and the connection is closed. The body of a GET or HEAD has no meaning
 // (https://www.rfc-editor.org/rfc/rfc9110#section-9.3.1), and the answer does not wait for it at all.
 //
 // The filter does not bound how long the handler may read. Others do, such as [Timeout], whose answer ends a read. HTTP/2 does

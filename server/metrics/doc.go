@@ -15,20 +15,21 @@
 //
 //   - apiserver_request_total and related metrics count the requests that a handler has answered: of resources that are served,
 //     with a verb that they have, and of the paths that kube-apiserver counts (/healthz, /livez, /readyz, /openapi/v3, and the
-//     aggregated documents of /api and /apis). A request that is refused before is counted in authentication_attempts (401) or
-//     authorization_attempts_total (403), or with code 429 if there were too many concurrent requests
-//     or watches. A request that a handler refuses, such as one for which there is no room in the bytes that requests may hold, is
-//     counted with its code like any other answer.
+//     aggregated documents of /api and /apis). A request that a filter refuses before that is counted in authentication_attempts
+//     (401) or authorization_attempts_total (403), or with code 429 if there were too many concurrent requests or watches. A
+//     request that a handler refuses, such as one for which there is no room in the bytes that requests may hold, is counted with
+//     its code like any other answer.
 //   - The time of a request begins when the request was received, before authentication.
 //   - verb is GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE (also of a collection), CONNECT, or other.
-//   - scope is empty for a path, resource for one object (also one that is created), and namespace or cluster for a collection.
+//   - scope is "" for a path, "resource" for one object (also one that is created), and "namespace" or "cluster" for a
+//     collection.
 //
 // # Limits
 //
-// These show how near a server is to its bounds: keelson_budget_held, keelson_budget_limit and keelson_budget_rejected_total for
-// connections, watches and the bytes that requests hold, apiserver_current_inflight_requests, keelson_connections_displaced_total,
-// keelson_cache_bytes for the objects of a kind in memory, keelson_form_cache_bytes and keelson_form_cache_max_bytes, and
-// keelson_storage_bytes and keelson_storage_limit_bytes for a bolt file.
+// These metrics show how near a server is to its bounds: keelson_budget_held, keelson_budget_limit and
+// keelson_budget_rejected_total for connections, watches and the bytes that requests hold, apiserver_current_inflight_requests,
+// keelson_connections_displaced_total, keelson_cache_bytes for the objects of a kind in memory, keelson_form_cache_bytes and
+// keelson_form_cache_max_bytes, and keelson_storage_bytes and keelson_storage_limit_bytes for a bolt file.
 //
 // # Labels
 //

@@ -61,9 +61,9 @@ type Resource struct {
 	// resource. The documents are kept as long as Object and everything else is the same. If Object is a [Digester], the hash of
 	// a document is known before the document is made.
 	Object schema.Describer
-	// ListKind is the kind of the lists if Object is set; "" is the name of Kind with List appended. SelectableFields are the
-	// paths that field selectors may use in addition to those of all kinds.
-	ListKind         string
+	// ListKind is the kind of the lists if Object is set; "" is the name of Kind with List appended.
+	ListKind string
+	// SelectableFields are the paths that field selectors may use, if Object is set, in addition to those of all kinds.
 	SelectableFields []string
 	// Docs are the doc comments of the Go source that declares Type; nil if they are not known.
 	Docs *schema.Docs
@@ -82,10 +82,11 @@ type Resource struct {
 // Subresource describes a subresource of a resource.
 type Subresource struct {
 	Name string // the name, as in URLs
-	// Kind is the kind of the subresource's objects: the resource's own kind for status, autoscaling/v1 Scale for scale. Zero is
-	// the kind of the resource. Type is the Go struct of Kind. It may be nil for these two kinds. A nil Type of any other kind is
-	// described as an object without known fields.
+	// Kind is the kind of the subresource's objects: the resource's own kind for status, autoscaling/v1 Scale for scale. Zero is the
+	// kind of the resource.
 	Kind apischema.GroupVersionKind
+	// Type is the Go struct of Kind. It may be nil for the kind of the resource and for Scale. Any other kind with a nil Type is
+	// described as an object without known fields.
 	Type reflect.Type
 	// Verbs are verbs of get, create, update, patch and delete.
 	Verbs []string
@@ -115,13 +116,15 @@ type Options struct {
 // Documents are available as JSON and in the protobuf form of gnostic, which Go clients request:
 // application/com.github.proto-openapi.spec.v3.v1.0+protobuf (and v2). The old spelling with an @ is accepted, too.
 //
-// A document is made when it is requested first. Requests for the same document wait for it and share it. Documents, and the parts
-// of /openapi/v2, are made one at a time, because making one takes a hundred times its memory as it is stored. The same description always has the same bytes and the same hash, in every
-// process of the program. If the description changes, documents of unchanged groups are kept. Of the document of OpenAPI v2, the
-// compressed parts are kept, and the new document is joined from them.
+// A document is made when it is requested first. Requests for the same document wait for it and share it. Documents, and the
+// parts of /openapi/v2, are made one at a time, because making a document takes a hundred times the memory of the stored
+// document. The same description always has the same bytes and the same hash, in every process of the program. If the description
+// changes, documents of unchanged groups are kept. The document of OpenAPI v2 consists of compressed parts. Unchanged parts are
+// kept, and the new document is joined from the parts.
 //
 // The address of a document in /openapi/v3 has a ?hash=. Under that address, clients may cache the document for ever. With
-// another hash, the answer is 301 to the address with the right one. The hash is that of the document, except for [Digester].
+// another hash, the answer is 301 to the address with the right one. The hash is computed from the bytes of the document, unless
+// [Digester] gives a hash that is known before.
 //
 // A document is stored compressed, in both forms, and sent compressed to clients that accept gzip. The documents of fifty kinds
 // take much less than one MiB. When a document is made, it is parsed with the parsers of clients. If they fail, the document is

@@ -8,8 +8,8 @@
 // plug-ins that the program does not have.
 //
 // Some flags of authorization are not available: --authorization-config, and modes of --authorization-mode that the program does
-// not have. They are errors, since a server that ignored them would allow more than they say. A flag that kube-apiserver does not
-// have is an error, too, except --storage-file, which this package adds.
+// not have. These flags are errors, since a server that ignored them would allow more than they permit. A flag that
+// kube-apiserver does not have is an error, too, except --storage-file, which this package adds.
 //
 // To give a flag an effect, add a field of Options to its entry in the table of this package, and use the field in the program.
 package options
@@ -79,8 +79,8 @@ func (o *Options) Listen() string {
 	return net.JoinHostPort(o.BindAddress.String(), strconv.Itoa(o.SecurePort))
 }
 
-// Parse parses arguments, without the name of the program. The error names every flag that is wrong, unless parsing stops at a
-// flag before.
+// Parse parses arguments, without the name of the program. The error names every flag that is wrong, but a flag that cannot be
+// parsed ends Parse at once, and then the error names only that flag.
 func Parse(p Program, args []string) (*Options, error) {
 	o := defaults()
 	set, err := parse(p, o, args)

@@ -55,7 +55,7 @@ type Call struct {
 	// OnAnnotation receives annotations of the audit event; nil drops them. It may be called concurrently.
 	OnAnnotation func(key, value string)
 	// Account is called with the size in bytes of each state of an object that an update or a deletion decodes, before it is
-	// decoded. An error of it ends the verb. nil is not called.
+	// decoded. If it returns an error, the verb ends with that error. A nil Account is not called.
 	Account storage.Account
 
 	sent  *sent

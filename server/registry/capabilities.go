@@ -28,8 +28,9 @@ type (
 		//
 		// The handler removes objects in other namespaces, and objects that the label selector or the fields metadata.name and
 		// metadata.namespace do not select. Therefore List needs to look at these only to save work. List itself must apply other
-		// fields of the field selector, if the kind has them, and limit and continue. A list with a continue token is answered
-		// without a change; Selects helps to count its objects.
+		// fields of the field selector, if the kind has them, and limit and continue. The handler removes nothing from a list that has
+		// a continue token, nor from the answer to a request that has one: List itself must select the objects of such pages, for
+		// example with [Selects].
 		List(call *Call, opts *metav1.ListOptions) (runtime.Object, error)
 	}
 	// Watcher implements watches.
@@ -107,13 +108,13 @@ type ObjectEvent struct {
 }
 
 // Records is the capability of a stored resource to return records, so that handlers can answer with stored bytes. There is an
-// interface for each verb. A *Registry and its status view implement them, and handlers prefer them to the interfaces above.
-// Reads and writes are in the namespace of the call.
+// interface for each verb. A *Registry and its status view implement them, and handlers prefer them to [Getter], [Lister] and the
+// other interfaces for objects. Reads and writes are in the namespace of the call.
 type Records interface {
 	// GetRecord returns one record.
 	GetRecord(call *Call, name string, at storage.Read) (storage.Record, error)
-	// Decode returns the object of a record, in the hub version. The caller may change the object. For the same key, revision and
-	// body, Decode must return equal objects, because encodings of the object are cached.
+	// Decode returns the object of a record, in the hub version. The caller may change the object. Decode must return equal objects
+	// for records with the same key, revision and body, because encodings of the objects are cached.
 	Decode(r storage.Record) (runtime.Object, error)
 }
 
@@ -152,8 +153,8 @@ type RecordUpdater interface {
 
 // RecordDeleter implements DELETE with records.
 type RecordDeleter interface {
-	// DeleteRecord deletes an object. deleted says that the record is gone, and not only marked for deletion. The record is zero
-	// if the object could not be read and was deleted by the option for such objects.
+	// DeleteRecord deletes an object. deleted says that the record is gone, and not only marked for deletion. The record is zero if
+	// the object could not be read and was deleted by the option IgnoreStoreReadErrorWithClusterBreakingPotential.
 	DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
 	// DeleteRecords deletes the objects that list selects, and returns their records.
 	DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)
@@ -166,8 +167,8 @@ type DeletedReturner interface {
 	ReturnsDeleted() bool
 }
 
-// FieldResetter is a storage whose updates ignore what requests say about some fields. A client does not become the manager of
-// such a field by writing it: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+// FieldResetter is a storage whose updates ignore the values that requests have for some fields. A client does not become the
+// manager of such a field by writing it: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 type FieldResetter interface {
 	// ResetFields returns the fields of a version of the kind, each as the path of its JSON names. The caller may change the
 	// slices.

@@ -19,7 +19,7 @@ import (
 // DeleteCollection is one request without a name. For a connection, admission receives neither an object nor options, as in
 // kube-apiserver for resources whose connections have no options: a [Connecter] reads the query itself.
 type Gate struct {
-	Admission admission.Source // nil accepts all; the policy of a call is used instead, if it has one
+	Admission admission.Source // nil accepts all; the policy of a call is used instead, if the call has one
 	// Scheme has the kinds by whose struct tags objects are validated (see package constraint of runtime); nil validates nothing. With
 	// a Scheme, an object with a generateName and no name gets a name, and a name must be fit for a path.
 	Scheme *runtime.Scheme

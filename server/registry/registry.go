@@ -78,8 +78,8 @@ type Options struct {
 //   - Storage.
 //
 // If another write has changed the object in the meantime, an update repeats all steps. Therefore the functions that it calls
-// must work when they are called again. A request with a resourceVersion is never applied to another one: it ends with 409
-// Conflict.
+// must work when they are called again. A request with a resourceVersion is never applied to an object with another
+// resourceVersion: it ends with 409 Conflict.
 //
 // # Field management
 //

@@ -11,9 +11,9 @@ import (
 // never change old.
 //
 // The registry applies the rules for all kinds before it calls a function. On create, the status is cleared and the generation is
-// 1. On an update of the object, the status is the old one. On an update through /status, everything except the status is the old.
-// Only the generation of an updated object is set later: after PrepareForUpdate, it increases with every change outside of
-// metadata and status.
+// set to 1. An update of the object keeps the old status. An update through /status keeps the old values of everything except the
+// status. Only the generation of an updated object is set later: after PrepareForUpdate, it increases with every change outside
+// of metadata and status.
 type Strategy[T runtime.Object] struct {
 	// PrepareForCreate may change a new object in place, before validation.
 	PrepareForCreate func(call *Call, obj T)
@@ -23,9 +23,9 @@ type Strategy[T runtime.Object] struct {
 	PrepareForStatusUpdate func(call *Call, obj, old T)
 
 	// Validate returns the errors of a new object. Struct tags (package constraint) are checked in addition. The paths of errors
-	// begin at the object ("spec.size") and have the field names of the hub. A client that uses another version gets the names of
-	// its renamed fields; about a field whose value is different in the two versions, the error says that it is about the hub. If
-	// ValidateUpdate is nil, Validate is also called on updates.
+	// begin at the object ("spec.size") and have the field names of the hub. A client that uses another version gets errors with the
+	// field names of that version. If the value of the field is different in the two versions, the error says that it is about the
+	// hub. If ValidateUpdate is nil, Validate is also called on updates.
 	Validate func(call *Call, obj T) field.ErrorList
 	// ValidateUpdate returns the errors of a change. It should call Validate if the rules of Validate apply to updates, too.
 	ValidateUpdate func(call *Call, obj, old T) field.ErrorList
@@ -44,9 +44,10 @@ type Strategy[T runtime.Object] struct {
 	// subdomain. k8s.io/apimachinery/pkg/api/validation has other functions.
 	ValidateName func(name string, prefix bool) []string
 
-	// GracefulDelete is called when an object is to be deleted. If it returns true, the object is marked for deletion after
-	// options.GracePeriodSeconds, which the function may set and which must then not be nil. The object is only deleted at once if
-	// the period is 0 and nothing keeps the object. If GracefulDelete is nil or returns false, there is no grace period.
+	// GracefulDelete is called when an object is to be deleted. If it returns true, the object gets a deletionTimestamp that is
+	// options.GracePeriodSeconds from now. The function may set options.GracePeriodSeconds, and must not leave it nil if it returns
+	// true. The object is only deleted at once if the period is 0 and nothing keeps the object. If GracefulDelete is nil or returns
+	// false, there is no grace period.
 	GracefulDelete func(call *Call, obj T, options *metav1.DeleteOptions) bool
 
 	// Terminate marks an object for deletion in place, in a way that is specific to the kind. Namespaces need that, because they

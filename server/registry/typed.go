@@ -107,8 +107,8 @@ func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to Reco
 }
 
 // Change applies change to the current state of an object and stores the result. If another write comes between, Change starts
-// again, so change may be called several times. An error of change ends Change and is returned. Of a kind with a status, Change
-// keeps the status as it is: see ChangeStatus.
+// again, so change may be called several times. If change returns an error, Change returns that error and stores nothing. If the
+// kind has a status, Change keeps the status as it is: see [Typed.ChangeStatus].
 func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change func(obj T) error) (T, error) {
 	return t.change(ctx, namespace, name, change, t.registry)
 }

@@ -16,9 +16,9 @@ import (
 type ListOptions struct {
 	// Labels selects objects by their labels; nil selects all.
 	Labels labels.Selector
-	// Fields selects objects by fields that the kind has as selectable ones, such as spec.color, metadata.name and
-	// metadata.namespace; nil selects all. Another field is a BadRequest. A field or label that the cache has an index of costs what
-	// is found.
+	// Fields selects objects by selectable fields of the kind, such as spec.color, metadata.name and metadata.namespace; nil selects
+	// all. Any other field is a BadRequest. If the cache has an index of the field or label, the cost depends only on the objects
+	// that are found.
 	Fields fields.Selector
 	// Limit is the greatest number of objects; 0 is all. Watch ignores it.
 	Limit int
@@ -55,8 +55,8 @@ func (t *Typed[T]) List(ctx context.Context, namespace string, o ListOptions) ([
 	return items, nil
 }
 
-// All is List for objects that are decoded one by one, as the caller walks them. All objects are of one state, that at the call. After
-// an error nothing follows.
+// All is like List, but decodes the objects one by one while the caller walks the sequence. It reads all objects at one state,
+// that of the time of the call. An error ends the sequence.
 func (t *Typed[T]) All(ctx context.Context, namespace string, o ListOptions) iter.Seq2[T, error] {
 	page, err := t.page(ctx, namespace, o)
 	if err != nil {
@@ -95,10 +95,11 @@ type TypedEvent[T runtime.Object] struct {
 	Object T
 }
 
-// Watch returns the changes of the selected objects: first each object that exists as Added, then one Bookmark, and then each change.
-// An object that begins to be selected is Added, and one that is no longer selected is Deleted. The watch runs while the caller
-// walks the sequence, and ends with the first error: that of ctx, storage.ErrClosed at the end of the server or the kind, or an Expired
-// error if the caller is too slow. After an Expired error a new Watch begins with all objects again.
+// Watch returns the changes of the selected objects: first each object that exists as Added, then one Bookmark, and then each
+// change. An object that begins to be selected is Added, and one that is no longer selected is Deleted. The watch runs while the
+// caller walks the sequence, and ends with the first error: that of ctx, storage.ErrClosed when the server ends or no longer
+// serves the kind, or an Expired error if the caller is too slow. After an Expired error a new Watch begins with all objects
+// again.
 func (t *Typed[T]) Watch(ctx context.Context, namespace string, o ListOptions) iter.Seq2[TypedEvent[T], error] {
 	return func(yield func(TypedEvent[T], error) bool) {
 		selection, err := t.selection(o)

@@ -26,11 +26,11 @@ type owner struct {
 	main, status *patch.FieldManager // status is nil if the kind has no status
 }
 
-// As returns a Typed whose writes are those of a field manager: metadata.managedFields of the objects records the fields that each
-// write changes, as it does for requests, and another manager who applies such a field meets a conflict. See
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/. If the fields of an object cannot be recorded, because the object
-// is too large for that, its managedFields stay as they were. As in kube-apiserver, an object that has no managers, such as one that
-// was created by a Typed without a manager, gets none before it is applied for the first time.
+// As returns a Typed whose writes are those of a field manager: metadata.managedFields of the objects records the fields that
+// each write changes, as for requests over HTTP. Another manager who applies such a field with another value gets a conflict. See
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/. If the fields of an object cannot be recorded, because the
+// object is too large for that, its managedFields stay as they were. As in kube-apiserver, an object that has no managers, such
+// as one that was created by a Typed without a manager, gets none before it is applied for the first time.
 func (t *Typed[T]) As(manager string) (*Typed[T], error) {
 	if manager == "" {
 		return nil, errors.New("registry: As: the manager has no name; name it after the program or its controller")
@@ -71,10 +71,10 @@ func (t *Typed[T]) track(to RecordUpdater, live, obj runtime.Object) error {
 	return nil // the entries are as they were
 }
 
-// Apply is a server-side apply: it makes the fields of config, an object in JSON or YAML with apiVersion, kind and metadata.name, those
-// of the manager of [Typed.As], and removes the fields that the manager had applied before and config has no more. It creates the
-// object if there is none. A field that another manager has with another value is a conflict, unless force takes it. Apply returns an
-// error for a Typed without a manager.
+// Apply is a server-side apply: it makes the fields of config, an object in JSON or YAML with apiVersion, kind and metadata.name,
+// those of the manager of [Typed.As], and removes the fields that the manager applied before and that config no longer has. Apply
+// creates the object if there is none. If another manager has a field of config with another value, that is a conflict; with
+// force, the field goes to the manager of the Typed instead. Apply returns an error for a Typed without a manager.
 func (t *Typed[T]) Apply(ctx context.Context, namespace string, config []byte, force bool) (T, error) {
 	var none T
 	if t.owner == nil {
@@ -106,8 +106,8 @@ func (t *Typed[T]) Apply(ctx context.Context, namespace string, config []byte, f
 }
 
 // Patch applies a JSON patch, a JSON merge patch or, to a kind with a Go type, a strategic merge patch to the current state of an
-// object, and stores the result. If another write comes between, Patch starts again. Of a kind with a status, Patch keeps the status as
-// it is. A field that the kind does not have is an error. For types.ApplyYAMLPatchType use [Typed.Apply].
+// object, and stores the result. If another write comes between, Patch starts again. If the kind has a status, Patch keeps the
+// status as it is. A field that the kind does not have is an error. For types.ApplyYAMLPatchType use [Typed.Apply].
 func (t *Typed[T]) Patch(ctx context.Context, namespace, name string, kind types.PatchType, data []byte) (T, error) {
 	of := t.registry.kind
 	patched := func(_ *Call, current runtime.Object) (runtime.Object, error) {
@@ -149,7 +149,7 @@ func (t *Typed[T]) Patch(ctx context.Context, namespace, name string, kind types
 	return t.decode(rec, err)
 }
 
-// PatchStatus returns the StatusError for a patch or a configuration that cannot be applied, which is an [*patch.Error]. It returns
+// PatchStatus returns the StatusError for a patch or a configuration that cannot be applied, which is a *patch.Error. It returns
 // other errors unchanged.
 func PatchStatus(err error) error {
 	var bad *patch.Error

@@ -9,16 +9,17 @@ import (
 )
 
 // Values are the values of a request in its context, as far as they are known. A context with its own Values returns a pointer to
-// them for the keys that IsValuesKey reports. The Values must not change any more when others than the filters of a chain have
-// the context.
+// them for the keys that IsValuesKey reports. Only the filters of a chain may change the Values. They must not change any more
+// when the handler, or a goroutine of a filter, has the context.
 type Values struct {
 	Info     *Info     // what the request is for; nil: the request has not been resolved
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
-	Warnings *Warnings // warnings for its answer; nil: warnings are dropped
-	// Annotations are for its audit event; nil: annotations are dropped, as in a server, which makes no audit events yet.
+	Warnings *Warnings // warnings for the answer; nil: warnings are dropped
+	// Annotations are for the audit event of the request; nil: annotations are dropped, as in a server, which makes no audit events
+	// yet.
 	Annotations *Annotations
-	// Policy decides about the request, taken once for the whole request; nil: each decision takes the current policy.
+	// Policy decides about the request. It is taken once for the whole request. nil: each decision uses the current policy.
 	Policy *admission.Policy
 	// Holder is the user and the address that the request counts for, as far as they are known: see HolderFrom.
 	Holder flowcontrol.Holder
@@ -110,10 +111,10 @@ func WithHold(ctx context.Context, hold func(bytes int64) error) context.Context
 	return c
 }
 
-// Hold counts memory, in bytes, that the request of ctx takes until it ends: see server.Limits.Bytes. What is counted for the
-// request is the largest amount of all calls, so that work in several steps, each of which frees the memory of the last, counts as
-// one step. The error is for the client: a TooManyRequests. Hold does nothing if ctx is not that of a request, or is that of a
-// watch. It must be called in the goroutine of the request.
+// Hold counts memory, in bytes, that the request of ctx takes until it ends: see server.Limits.Bytes. Only the largest amount of
+// all calls counts for the request. So work in several steps, where each step frees the memory of the step before, counts as one
+// step. The error is for the client: a TooManyRequests. Hold does nothing if ctx is not that of a request, or is that of a watch.
+// It must be called in the goroutine of the request.
 func Hold(ctx context.Context, bytes int64) error {
 	if v := valuesOf(ctx); v != nil && v.Hold != nil {
 		return v.Hold(bytes)

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// AcceptsGzip reports whether the client accepts gzip: its header Accept-Encoding (RFC 9110, section 12.5.3) has gzip, and not
-// with the weight
-//  0. A wildcard does not count.
+// AcceptsGzip reports whether the client accepts gzip: its header Accept-Encoding (RFC 9110, section 12.5.3) names gzip with a
+// weight above zero, or without a weight. A wildcard does not count.
 func AcceptsGzip(r *http.Request) bool {
 	for clause := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, params, _ := strings.Cut(clause, ";")

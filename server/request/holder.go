@@ -13,8 +13,8 @@ import (
 
 // HolderFrom returns the Holder for which the request of ctx counts in a [flowcontrol.Budget]: the user who was authenticated,
 // and the address that the request came from. If the request impersonates another user, it still counts for the user whose
-// credential was sent: clients can impersonate any number of names at no cost, so that bounds by these names would bound nothing.
-// Fields that are not known, such as the user before authentication, are zero.
+// credential was sent: clients can impersonate any number of names at no cost, so that bounds for each of these names would have
+// no effect. Fields that are not known, such as the user before authentication, are zero.
 func HolderFrom(ctx context.Context) flowcontrol.Holder {
 	var h flowcontrol.Holder
 	if v := valuesOf(ctx); v != nil {

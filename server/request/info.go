@@ -13,7 +13,9 @@ type Info struct {
 	// ResourceRequest is true if the request is for an API resource, and false if it is for another path.
 	ResourceRequest bool
 	Path            string // the URL path, as received
-	Verb            string // get, list, watch, create, update, patch, delete or deletecollection; else the HTTP method in lower case
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or, from the path, proxy. It is "" for a resource
+	// request with any other method. For a request that is not for a resource, it is the HTTP method in lower case.
+	Verb string
 
 	// The following fields are set for a resource request.
 	APIPrefix string // "api" or "apis"

@@ -211,9 +211,9 @@ func (i *Info) collectionQuery(query url.Values) (name string, watch bool) {
 	return name, opts.Watch
 }
 
-// IsLongRunning reports whether a request may last: watches, and streams between the client and another party. Such requests have
-// no deadline but their own, and do not count among the requests that a server bounds or waits for. A nil info is not
-// long-running.
+// IsLongRunning reports whether a request may last long: a watch, a request to the subresource attach, exec, log, portforward or
+// proxy, or one for a path below /debug/pprof/. Such a request has no deadline but its own, and does not count among the
+// concurrent requests that a server bounds or waits for. A nil info is not long-running.
 func IsLongRunning(info *Info) bool {
 	if info == nil {
 		return false

@@ -34,9 +34,10 @@ type Warnings struct {
 // NewWarnings returns Warnings that are added to header.
 func NewWarnings(header http.Header) *Warnings { return &Warnings{header: header} }
 
-// Add records a warning. It ignores an empty text, one that was added before, and one that a header cannot have (invalid UTF-8 or
-// control characters), and all texts after the bounds are reached. Of a text that is longer than the bound of all it keeps only
-// the beginning.
+// Add records a warning. It ignores an empty text, a text that was added before, and a text that a header cannot have (invalid
+// UTF-8 or control characters). If all texts together have more than 4,096 runes, the headers have only the first 256 runes of
+// each text, and further texts are ignored when these have 4,096 runes. Of a text with more than 4,096 runes only the beginning
+// is kept.
 func (w *Warnings) Add(text string) {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return
@@ -81,7 +82,7 @@ func (w *Warnings) show(text string) {
 	}
 }
 
-// Texts returns the warnings that have been added, in order, each up to the length of the bound of all. The slice belongs to the
+// Texts returns the warnings that have been added, in order. A text with more than 4,096 runes is cut. The slice belongs to the
 // caller.
 func (w *Warnings) Texts() []string {
 	w.mu.Lock()

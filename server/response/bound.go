@@ -10,15 +10,15 @@ import (
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 )
 
-// Bounds of a Status, in bytes of its JSON, in which a control character takes six bytes, and so does a character that could be
-// HTML. Longer texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". Of the causes in the
-// details a Status has as many as the bounds allow. After them a cause without a type and field has the number of the rest.
+// Bounds of a Status, in bytes of its JSON, in which a control character takes six bytes, and so does each of <, > and &. Longer
+// texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". Of the causes in the details a
+// Status has as many as the bounds allow. After them a cause without a type and field has the number of the rest.
 const (
 	// MaxMessage bounds the message of a Status.
 	MaxMessage = 32 << 10
 	// MaxCauses bounds the number of causes.
 	MaxCauses     = 256
-	MaxCauseBytes = 48 << 10 // MaxCauseBytes bounds all causes together
+	MaxCauseBytes = 48 << 10 // MaxCauseBytes bounds the bytes of all causes together
 	maxCauseText  = 16 << 10 // bound of each text in a cause: a value of excerpt.Text, quoted twice, and the description of the error
 	maxName       = 2 << 10  // bound of each name in the details
 )

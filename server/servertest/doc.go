@@ -33,8 +33,8 @@
 //
 // # Time
 //
-// In a bubble of testing/synctest a server and its clients use the time of the bubble: the TTL of an object, the hour of an
-// event, a Lease or the timeout of a watch pass at once, and synctest.Wait returns when the server has nothing left to do. Make
-// the server and its clients in the bubble, with New or Start and the bubble's t. Do not call Listen: a bubble does not support
-// the network. Outside of bubbles, server.Options.Now sets creation timestamps.
+// In a bubble of testing/synctest a server and its clients use the time of the bubble: the TTL of an object, the hour for which
+// an event is kept, the duration of a Lease or the timeout of a watch passes at once, and synctest.Wait returns when the server
+// has nothing left to do. Make the server and its clients in the bubble, with New or Start and the bubble's t. Do not call
+// Listen: a bubble does not support the network. Outside of bubbles, server.Options.Now sets creation timestamps.
 package servertest

@@ -34,7 +34,8 @@ import (
 //
 // Some fields affect only some verbs. Requests with other verbs are not affected and not counted. Events and Lasts affect watch;
 // Expired affects list and watch; Conflicts and StorageError affect create, update, patch, delete and deletecollection; Lost
-// affects all but watch. A Fault that could never do anything is a mistake, also if its Match has none of its verbs.
+// affects all but watch. A Fault that can never affect a request is a mistake, for example if its Match has none of the verbs
+// that its fields affect.
 type Fault struct {
 	// Match selects the requests.
 	Match
@@ -69,7 +70,8 @@ type Fault struct {
 	// comes first. The stream ends normally, as at its timeout, with an ERROR event (Error or Expired), or aborted (Drop). A
 	// watch that ends earlier is not affected, and neither is one over a WebSocket.
 	Events int
-	Lasts  time.Duration
+	// Lasts is described at Events.
+	Lasts time.Duration
 
 	// Conflicts is the number of conflicting writes for each affected request. Just before its commit reaches the storage, the
 	// same object is written with its old content, so that it has a new resourceVersion and watches receive an event. The server
@@ -79,7 +81,8 @@ type Fault struct {
 	// with dryRun in its body counts as affected.
 	Conflicts int
 	// StorageError is the error that the storage returns for the request's commits, which are not made: storage.ErrUnavailable,
-	// storage.ErrNoSpace, which becomes a 507, or any other error, which becomes a 500. Dry runs are handled as by Conflicts.
+	// storage.ErrNoSpace, which becomes a 507, or any other error, which becomes a 500. Dry runs are treated as described at
+	// Conflicts.
 	StorageError error
 }
 

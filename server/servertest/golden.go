@@ -55,7 +55,7 @@ type GoldenOptions struct {
 // <managedFields>, continue tokens by <token>, the timeout of a watch by <seconds>, and generated names. A patch is shown with
 // its type, and an aborted answer is marked. The user agent and the format of the body are not shown.
 //
-// Golden first waits some seconds at most for requests without an answer.
+// Golden first waits, for a few seconds at most, until all recorded requests have an answer.
 func (r *Recording) Golden(t testing.TB, path string) {
 	t.Helper()
 	r.GoldenWith(t, path, GoldenOptions{})

@@ -17,9 +17,9 @@ import (
 // Options are the options of New. The zero Options is valid.
 //
 // For each definition, the calls in flight and the waiting calls of Convert are bounded. For each call, the time, the objects and
-// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait for their turn or
-// fail with 429. Answers of more than a MiB are decoded one at a time. So a webhook that hangs holds a bounded number of requests. It does not affect other definitions, nor
-// the versions that need no webhook.
+// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait for their turn
+// or fail with 429. Answers of more than a MiB are decoded one at a time. So a webhook that hangs holds a bounded number of
+// requests. It does not affect other definitions, nor the versions that need no webhook.
 type Options struct {
 	// MaxCalls is the maximum number of concurrent calls to the webhook of one definition; 0 means 16.
 	MaxCalls int
@@ -30,11 +30,11 @@ type Options struct {
 	// alone.
 	MaxObjects, MaxBytes int
 	// MaxDecodedBytes bounds the memory, in bytes, of the values of a converted object, as estimated before it is decoded: see
-	// codec.BodyLimits. All values of an answer may take as much, and besides what the values that were sent take, and 8 bytes
-	// for each byte that was sent. 0 means 8 MiB; a negative number is no bound.
+	// codec.BodyLimits. All values of an answer together may take MaxDecodedBytes, plus the memory of the values that were sent,
+	// plus 8 bytes for each byte that was sent. 0 means 8 MiB; a negative number is no bound.
 	MaxDecodedBytes int
-	// MaxObjectBytes bounds the JSON of a converted object, in bytes. A whole answer may have as much, and four times the bytes
-	// that were sent. 0 means 3 MiB; a negative number is no bound. webhook.Options.MaxAnswer bounds the answer too.
+	// MaxObjectBytes bounds the JSON of a converted object, in bytes. A whole answer may have MaxObjectBytes plus four times the
+	// bytes that were sent. 0 means 3 MiB; a negative number is no bound. webhook.Options.MaxAnswer bounds the answer too.
 	MaxObjectBytes int
 	// Budget counts the memory of answers while they are decoded. What a request receives is counted by request.Hold until the
 	// request ends. If Budget is nil, answers are not counted.
@@ -63,8 +63,8 @@ type Call struct {
 	Objects    int           // the number of objects sent
 	Took       time.Duration // the duration of the call
 	Failure    Failure       // "" if the call succeeded
-	// Err is the cause of the failure, nil on success. It is meant for the log of the server: it says what answered, or what did
-	// not, which clients must not learn; see package webhook. The webhook may have written any part of its text.
+	// Err is the cause of the failure, nil on success. It is meant for the log of the server: it says which address did or did not
+	// answer, and how, which clients must not learn; see package webhook. Any part of its text may come from the webhook.
 	Err error
 }
 

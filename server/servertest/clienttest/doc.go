@@ -28,9 +28,10 @@
 // The minute takes no real time. It is for the work that a stopped manager leaves in progress, such as the event that it no
 // longer leads: a bubble must not end before that.
 //
-// client-go delays callers that report errors to its HandleError, by a clock of the process. In a bubble it is the year 2000. An
-// error that was reported outside before makes the next one sleep for decades of the bubble's time, and a client's retries with
-// it. To avoid that, keep only the handler that logs. Do this in TestMain, before anything runs:
+// The function HandleError of client-go delays each caller until a millisecond after the previous error of the process or, for
+// the first error, after the start of the process. In a bubble the time begins in the year 2000. If the previous error was
+// reported outside of a bubble, or if there was none, the caller in the bubble sleeps for decades of the bubble's time, and so do
+// the retries of its client. To avoid that, keep only the handler that logs. Do this in TestMain, before anything runs:
 //
 //	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // k8s.io/apimachinery/pkg/util/runtime
 //

@@ -35,8 +35,8 @@ import (
 // that they set, and call AddUser.
 //
 // The fields and methods that envtest has too mean the same. Fields that would have no meaning do not exist, so that the compiler
-// finds them: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and AttachControlPlaneOutput. In place of
-// CRDInstallOptions, use CRDDirectoryPaths for its Paths and ErrorIfCRDPathMissing for its ErrorIfPathMissing. There is no
+// reports their uses: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and AttachControlPlaneOutput. In place
+// of CRDInstallOptions, use CRDDirectoryPaths for its Paths and ErrorIfCRDPathMissing for its ErrorIfPathMissing. There is no
 // WebhookInstallOptions: there are no admission webhooks, and conversion needs no webhook server.
 //
 // Kinds with CustomResourceDefinitions are served as their definitions say, with their defaults, rules, printer columns and
@@ -104,7 +104,7 @@ type Environment struct {
 	Types servertest.Types
 	// Parts are served in addition to the kinds of the Scheme. A kind that a part serves is not served by its Go type.
 	Parts []server.Extension
-	// Options are the options of the server, such as Logger and Authorizer.
+	// Options are the options of the server, such as Observe.Logger and Policy.Authorizer.
 	Options server.Options
 	// NoControllers leaves out the garbage collector and the deletion of the content of namespaces, as in envtest: objects stay
 	// when their owners are deleted, and a deleted namespace stays Terminating.

@@ -36,7 +36,8 @@ import (
 // parts count once: the number and the text of rules according to [rules.MaxRules], [rules.MaxRule] and [rules.MaxRuleText],
 // regular expressions of [structural.MaxPatternSize] instructions, and 16 MiB for the paths by which errors name schemas. The
 // largest definitions of well-known projects are below a tenth of each bound, except that some have 16 columns, and that the text
-// of rules is below a quarter; bounds.go has their numbers. A definition out of bounds that another program stored can be changed in everything except its spec.
+// of rules is below a quarter; bounds.go has their numbers. A definition out of bounds that another program stored can be changed
+// in everything except its spec.
 type Validator struct{ compiler *rules.Compiler }
 
 // NewValidator returns a validator that compiles the rules in schemas with compiler.

@@ -57,7 +57,7 @@
 //	  TLS handshake, header of a request over HTTP/1.1 *     32 s                                           Limits.HeaderTimeout                        closed
 //	  connection without a request *                         90 s                                           Limits.IdleTimeout                          closed
 //	  header of a request                                    1 MiB *, 10,000 fields                         Limits.MaxHeaderBytes                       431, or closed (HTTP/2)
-//	  headers above 16 KiB, until the answer is made         count as bytes held by requests                Limits.Bytes                                429
+//	  headers above 16 KiB, until the request ends           count as bytes held by requests                Limits.Bytes                                429
 //	  incomplete headers of all connections together *       8 MiB or 1/320 of the memory                   -                                           closed, the largest first
 //	  rest of a body that the handler did not read           1 s                                            -                                           closed after the answer
 //	  streams of an HTTP/2 connection, a frame *             100, 64 KiB                                    -                                           an error of HTTP/2

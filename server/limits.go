@@ -69,7 +69,10 @@ type Limits struct {
 	//     encodings that are made from it.
 	//   - A body whose values take more than 32 KiB: eight times that.
 	//   - An object above 16 KiB in an answer to a read: its length as it is stored, and sixteen times that in another form.
-	//   - A list that no cache has: the part that is read at once, about 2 MiB.
+	//   - A header above 16 KiB, with the URL.
+	//   - A list that no cache has: the part of it that is in memory, 1 to 3 MiB.
+	//   - A list from a cache: an item, or a block of items that is sent compressed, above 384 KiB. It counts twice in a form that is
+	//     not the stored one.
 	//   - A watch that begins with all objects: 160 KiB until they are sent.
 	//   - Events above 16 KiB that a watch has not sent.
 	//   - The answer of a conversion webhook whose values take more than 32 KiB: its length and its values while it is decoded, for

@@ -138,7 +138,7 @@ type listWriter struct {
 	zipKey  any  // the key of the joined items in compressed form; nil if they are not cached
 	sure    bool // no item can fail
 	zip     bool
-	reserve func(bytes int) error       // counts the bytes of a large item before it is made; nil: not at all
+	hold    func(bytes int) error       // counts bytes that are made and not sent yet in the budget; set by respond
 	part    func(p gzipparts.Part) bool // receives the blocks whose compressed form is cached, if zip; false ends the walk
 }
 
@@ -166,9 +166,8 @@ const (
 func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
 	l.comma = l.Between()
-	hold := func(n int) error { return c.hold(min(l.weight(n), c.most) - c.held()) }
-	l.reserve = hold
-	size, whole, err := l.prepare(buf, zip, hold)
+	l.hold = func(n int) error { return c.hold(min(l.weight(n), c.most) - c.held()) }
+	size, whole, err := l.prepare(buf, zip)
 	if err != nil {
 		return err
 	}
@@ -198,7 +197,7 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 		out.write(*buf)
 		out.write(frame.Tail)
 	default:
-		l.write(out, frame, size, buf, hold)
+		l.write(out, frame, size, buf)
 	}
 	out.end()
 	return nil
@@ -218,8 +217,8 @@ func (l *listWriter) weight(n int) int64 {
 
 // prepare makes the items to find errors, and returns their size with all separators. If whole is true, all items are in buf;
 // that is so if they are small. If the items cannot fail and the size is not needed, prepare stops when it is known that they are
-// not small. hold is called to count large contents of buf, and large blocks, in the budget.
-func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) (size int64, whole bool, err error) {
+// not small. Large contents of buf, and large blocks, count in the budget.
+func (l *listWriter) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error) {
 	most := preparedMost
 	switch {
 	case l.isDear():
@@ -232,19 +231,19 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 	l.part = func(p gzipparts.Part) bool {
 		size += p.Size
 		if n := len(p.Deflate); n > listFree {
-			full = hold(n)
+			full = l.hold(n)
 		}
 		return full == nil
 	}
 	err = l.walk(buf, func() bool {
 		if whole = whole && len(*buf) <= most; whole {
 			if len(*buf) > preparedFree {
-				full = hold(len(*buf))
+				full = l.hold(len(*buf))
 			}
 			return full == nil
 		}
 		if len(*buf) > listFree {
-			full = hold(len(*buf))
+			full = l.hold(len(*buf))
 		}
 		size += int64(len(*buf))
 		*buf = (*buf)[:0]
@@ -257,13 +256,13 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 	return size + int64(len(*buf)), whole, err
 }
 
-// write writes the list. If the frame is Sized, the items must have size bytes. hold is called to count large contents of buf, and
-// large blocks, that prepare has not seen. A failure aborts the connection.
-func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte, hold func(bytes int) error) {
+// write writes the list. If the frame is Sized, the items must have size bytes. Large contents of buf, and
+// large blocks, that prepare has not seen count in the budget. A failure aborts the connection.
+func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte) {
 	*buf = append((*buf)[:0], frame.Head...)
 	size += int64(len(frame.Head))
 	count := func(n int) {
-		if n > listFree && hold(n) != nil {
+		if n > listFree && l.hold(n) != nil {
 			out.abort()
 		}
 	}
@@ -382,8 +381,8 @@ const largeItem = 64 << 10
 // append appends an item to buf. A large one is counted before, and waits until there is a processor for it.
 func (l *listWriter) append(buf *[]byte, it wire.Item) (err error) {
 	if size := it.Record.Body.Size(); size > largeItem && !l.Verbatim() && l.many == nil {
-		if l.reserve != nil && size > listFree {
-			if err := l.reserve(len(*buf) + size); err != nil {
+		if size > listFree {
+			if err := l.hold(len(*buf) + size); err != nil {
 				return err
 			}
 		}

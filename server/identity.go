@@ -36,13 +36,13 @@ func (s *Server) openCredentials() error {
 	}
 	p := s.policy
 	if users := s.opts.Policy.Users; len(users) > 0 {
-		p.own = append(p.own, authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(users))))
+		p.callers = append(p.callers, authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(users))))
 	}
 	if !s.opts.Policy.NoAdministrator {
-		p.own = append(p.own, s.administrator())
+		p.callers = append(p.callers, s.administrator())
 	}
 	if own := s.opts.Policy.Authenticator; own != nil {
-		p.own = append(p.own, own)
+		p.callers = append(p.callers, own)
 	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {

@@ -31,7 +31,7 @@ const (
 // policy is the live policy of a server: authentication, authorization, admission and flow control. A request uses one state of
 // it, which has all of a change or nothing of it. policy is the admission.Source of every request, and safe for concurrent use.
 type policy struct {
-	own       []authn.Authenticator // called in order after the members: for Policy.Users, the administrator, and Policy.Authenticator
+	callers   []authn.Authenticator // called in order: the members, Policy.Users, the administrator, and Policy.Authenticator
 	anonymous bool                  // a request in which no credential is found is one of system:anonymous
 	readers   runtime.Readers
 
@@ -108,11 +108,7 @@ func (p *policy) taken(ctx context.Context) *state {
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	var anonymous *authn.Response
 	var errs []error
-	for i := range 1 + len(p.own) {
-		a := p.taken(r.Context()).known
-		if i > 0 {
-			a = p.own[i-1]
-		}
+	for _, a := range p.callers {
 		resp, err := a.Authenticate(r)
 		switch {
 		case err != nil:
@@ -158,6 +154,7 @@ func (t turns) Admit(ctx context.Context, a authz.Attributes) (func(), error) {
 // newPolicy makes the policy of a server, without the parts that need its credentials.
 func newPolicy(o Policy) (*policy, error) {
 	p := &policy{anonymous: o.Authenticator == nil}
+	p.callers = []authn.Authenticator{authn.Func(func(r *http.Request) (*authn.Response, error) { return p.taken(r.Context()).known.Authenticate(r) })}
 	var err error
 	p.change(false, func(m *members) { err = m.begin(o) })
 	return p, err

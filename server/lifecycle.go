@@ -76,10 +76,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	if s.serves.Swap(true) {
 		return errors.Join(errors.New("server: a server serves once, and this one does already, or has: make another with New"), ln.Close())
 	}
-	errorLog, err := zap.NewStdLogAt(s.opts.Observe.Logger, zap.DebugLevel)
-	if err != nil {
-		errorLog = log.Default()
-	}
+	errorLog := s.httpLog()
 	errorLog = log.New(s.metrics.ServerErrors(errorLog.Writer()), errorLog.Prefix(), errorLog.Flags())
 	hs := &http.Server{
 		Handler:           transport.Requests(s.handler),
@@ -101,7 +98,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	go func() {
 		failed <- hs.ServeTLS(transport.NewListener(ln, s.opts.Limits.WriteTimeout, s.connections), "", "")
 	}()
-	err = s.announce(ctx, "https://"+host)
+	err := s.announce(ctx, "https://"+host)
 	if err == nil {
 		select {
 		case <-ctx.Done():

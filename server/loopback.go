@@ -50,7 +50,7 @@ type loopback struct {
 	unused   sync.Map       // the connections (net.Conn) without a request so far
 }
 
-// loopbackUser is the key of the user of a connection in the contexts of its requests.
+// loopbackUser is the key of the authentication of a connection, an *authn.Response, in the contexts of its requests.
 type loopbackUser struct{}
 
 // newLoopback makes the loopback of s, whose handler need not be built yet.
@@ -79,10 +79,16 @@ func newLoopback(s *Server) *loopback {
 		ReadHeaderTimeout: s.opts.Limits.HeaderTimeout,
 		IdleTimeout:       s.opts.Limits.IdleTimeout,
 		MaxHeaderBytes:    s.opts.Limits.MaxHeaderBytes,
-		ErrorLog:          log.Default(),
+		ErrorLog:          s.httpLog(),
 	}
-	if errorLog, err := zap.NewStdLogAt(s.opts.Observe.Logger, zap.DebugLevel); err == nil {
-		l.http.ErrorLog = errorLog
+	return l
+}
+
+// httpLog returns a logger for the errors of an http.Server.
+func (s *Server) httpLog() *log.Logger {
+	l, err := zap.NewStdLogAt(s.opts.Observe.Logger, zap.DebugLevel)
+	if err != nil {
+		return log.Default()
 	}
 	return l
 }
@@ -93,12 +99,10 @@ func (l *loopback) dialer(user *authn.User) func(ctx context.Context, network, a
 	if user == nil {
 		return l.listener.DialContext
 	}
-	known := *user
-	known.Groups = slices.Clone(known.Groups)
-	if known.Name != authn.AnonymousUser && !known.InGroup(authn.AuthenticatedAll) {
-		known.Groups = append(known.Groups, authn.AuthenticatedAll)
-	}
-	return l.listener.Dialer(&known)
+	own := &authn.Response{User: *user}
+	own.User.Groups = slices.Clone(user.Groups)
+	known, _ := authn.AuthenticatedGroup(authn.Func(func(*http.Request) (*authn.Response, error) { return own, nil })).Authenticate(nil)
+	return l.listener.Dialer(known)
 }
 
 // endsWithin is the time that requests over the loopback have to end after the server has ended.
@@ -127,8 +131,9 @@ type loopbackUsers struct{ next authn.Authenticator }
 
 // Authenticate implements authn.Authenticator.
 func (l loopbackUsers) Authenticate(r *http.Request) (*authn.Response, error) {
-	if user, ok := r.Context().Value(loopbackUser{}).(*authn.User); ok {
-		return &authn.Response{User: *user}, nil
+	if known, ok := r.Context().Value(loopbackUser{}).(*authn.Response); ok {
+		own := *known
+		return &own, nil
 	}
 	return l.next.Authenticate(r)
 }

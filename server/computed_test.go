@@ -219,10 +219,10 @@ func TestComputedOfImportedKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = srv.Close() }()
-	if code, body := loopbackGet(t, srv.Loopback(authn.System()), "http://loopback/apis/apps/v1/deployments", ""); code != 200 || !strings.Contains(body, `"name":"d"`) {
+	if code, body := call(t, &http.Client{Transport: srv.Loopback(authn.System())}, "GET", "http://loopback/apis/apps/v1/deployments", ""); code != 200 || !strings.Contains(body, `"name":"d"`) {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body := loopbackGet(t, srv.Loopback(authn.System()), "http://loopback/apis/apps/v1/namespaces/n/deployments/d", ""); code != 500 {
+	if code, body := call(t, &http.Client{Transport: srv.Loopback(authn.System())}, "GET", "http://loopback/apis/apps/v1/namespaces/n/deployments/d", ""); code != 500 {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -28,8 +28,16 @@ func TestHeadersAreNotKeptForAnswers(t *testing.T) {
 		call(t, client, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 		const streams, fields, size = 50, 500, 1000 // 25 MB
 		before := liveHeap()
-		conn, answered := unopened(t, srv, path, streams, fields, size)
-		<-answered
+		conn, framer := unopened(t, srv, path, streams, fields, size)
+		for answered := 0; answered < streams; {
+			f, err := framer.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Header().Type == http2.FrameHeaders {
+				answered++
+			}
+		}
 		if kept := liveHeap() - before; kept > streams*fields*size/4 {
 			t.Errorf("%s: %d KiB are kept for %d answers", path, kept>>10, streams)
 		}
@@ -49,9 +57,10 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// unopened sends GET requests with large headers over a connection of HTTP/2 whose windows are closed. answered is closed when the
-// headers of all answers have been received.
-func unopened(t *testing.T, srv *servertest.Server, path string, streams, fields, size int) (conn *tls.Conn, answered chan struct{}) {
+// unopened sends GET requests, each with fields more header fields of size bytes, over a connection of HTTP/2 whose windows are closed.
+// framer reads the answers.
+func unopened(t *testing.T, srv *servertest.Server, path string, streams, fields, size int) (conn *tls.Conn, framer *http2.Framer) {
+	t.Helper()
 	raw, err := srv.DialContext(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -60,27 +69,13 @@ func unopened(t *testing.T, srv *servertest.Server, path string, streams, fields
 	config.NextProtos = []string{"h2"}
 	conn = tls.Client(raw, config)
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	framer := http2.NewFramer(conn, conn)
+	framer = http2.NewFramer(conn, conn)
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
 	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
 		t.Fatal(err)
 	}
-	answered = make(chan struct{})
-	go func() {
-		for got := 0; got < streams; {
-			f, err := framer.ReadFrame()
-			if err != nil {
-				t.Error(err)
-				break
-			}
-			if f.Header().Type == http2.FrameHeaders {
-				got++
-			}
-		}
-		close(answered)
-	}()
 	for i := range uint32(streams) {
 		var header bytes.Buffer
 		encoder := hpack.NewEncoder(&header)
@@ -103,5 +98,5 @@ func unopened(t *testing.T, srv *servertest.Server, path string, streams, fields
 			}
 		}
 	}
-	return conn, answered
+	return conn, framer
 }

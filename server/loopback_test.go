@@ -16,28 +16,6 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// loopbackGet gets a path, and returns the code and the body.
-func loopbackGet(t *testing.T, tr http.RoundTripper, url, token string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := (&http.Client{Transport: tr}).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
-}
-
 // Requests over the loopback are those of the user of the transport, and pass authorization.
 func TestLoopbackUsers(t *testing.T) {
 	t.Parallel()
@@ -67,7 +45,11 @@ func TestLoopbackUsers(t *testing.T) {
 		{"no user with a wrong token", none, "http://loopback" + widgetsPath, "wrong", 401, "Unauthorized"},
 		{"a user without a name", nobody, "http://loopback" + widgetsPath, "", 401, "Unauthorized"},
 	} {
-		if code, body := loopbackGet(t, c.tr, c.url, c.token); code != c.code || !strings.Contains(body, c.want) {
+		var header []string
+		if c.token != "" {
+			header = []string{"Authorization", "Bearer " + c.token}
+		}
+		if code, body := call(t, &http.Client{Transport: c.tr}, "GET", c.url, "", header...); code != c.code || !strings.Contains(body, c.want) {
 			t.Errorf("%s: %d %s; want %d and %s", c.name, code, body, c.code, c.want)
 		}
 	}

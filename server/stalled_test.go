@@ -1,9 +1,7 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // stallingConn is a client's connection that can stop reading forever.
@@ -101,35 +98,9 @@ func TestSmallAnswersThatAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets())
 		defer func() { _ = srv.Close() }()
-		raw, err := srv.DialContext(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := srv.Transport().TLSClientConfig
-		config.NextProtos = []string{"h2"}
-		conn := tls.Client(raw, config)
-		defer func() { _ = conn.Close() }()
-		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
-			t.Fatal(err)
-		}
-		framer := http2.NewFramer(conn, conn)
-		if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
-			t.Fatal(err)
-		}
 		const streams = 50
-		go func() {
-			var header bytes.Buffer
-			encoder := hpack.NewEncoder(&header)
-			for i := range uint32(streams) {
-				header.Reset()
-				for _, f := range [][2]string{
-					{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/nonexistent"}, {"authorization", "Bearer " + srv.Token},
-				} {
-					_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-				}
-				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: header.Bytes(), EndHeaders: true, EndStream: true})
-			}
-		}()
+		conn, framer := unopened(t, srv, "/nonexistent", streams, 0, 0)
+		defer func() { _ = conn.Close() }()
 		began := time.Now()
 		for answered, reset := 0, 0; reset < streams; {
 			f, err := framer.ReadFrame()

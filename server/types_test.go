@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestTypes(t *testing.T) {
 	if err := srv.Install(server.Types{AddToScheme: appsv1.AddToScheme, Without: []string{"ControllerRevision"}}); err != nil {
 		t.Fatal(err)
 	}
-	code, body := loopbackGet(t, srv.Loopback(authn.System()), "http://loopback/apis/apps/v1", "")
+	code, body := call(t, &http.Client{Transport: srv.Loopback(authn.System())}, "GET", "http://loopback/apis/apps/v1", "")
 	if code != 200 || !strings.Contains(body, `"deployments/status"`) || strings.Contains(body, "controllerrevisions") {
 		t.Errorf("%d %s", code, body)
 	}

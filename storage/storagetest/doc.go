@@ -26,8 +26,9 @@
 // revision of the result. An operation that begins after a revision was shown must not see an earlier state.
 //
 // In addition, the history of each key must be linearizable (https://github.com/anishathalye/porcupine, with the algorithm of
-// J. Wing and C. Gong, "Testing and verifying concurrent objects", 1993). If it is not, it is drawn to a file whose name is in the failure. A
-// commit that ends with ErrUnavailable or a context error may happen at any later time or never.
+// J. Wing and C. Gong, "Testing and verifying concurrent objects", 1993). If a history is not linearizable, the test draws it in a file,
+// and the failure has the name of the file. A commit that ends with ErrUnavailable or a context error may happen at any later time or
+// never.
 //
 // # Time
 //

@@ -53,16 +53,21 @@ func (t Tolerance) leniency() written.Leniency {
 // hasUnprunedDefaults reports whether the only faults of a schema are defaults that change when they are pruned.
 func hasUnprunedDefaults(props *apiextensionsv1.JSONSchemaProps) bool {
 	s, err := build(props)
-	if err != nil || s == nil || len(written.StructuralErrors(nil, props)) > 0 {
+	if err != nil || s == nil {
+		return false
+	}
+	var defaults []any
+	none := true
+	for _, s := range s.All(nil) {
+		defaults = append(defaults, s.Default)
+		none = none && s.Default == nil
+	}
+	if none || len(written.StructuralErrors(nil, props)) > 0 {
 		return false
 	}
 	pruned, err := Compile(props)
 	if err != nil {
 		return false
-	}
-	var defaults []any
-	for _, s := range s.All(nil) {
-		defaults = append(defaults, s.Default)
 	}
 	i := 0
 	for _, s := range pruned.All(nil) {

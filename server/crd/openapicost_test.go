@@ -62,3 +62,24 @@ func TestDocumentsOfManyDefinitions(t *testing.T) {
 		t.Errorf("%d KiB for each definition", used>>10/count)
 	}
 }
+
+// TestLabelsOfLargeDefinitions checks what a label costs for a definition as large as may be. Each part of the update visits every
+// field, which is a struct of 700 bytes. What follows in the background is measured too. It must not run in parallel with other
+// tests.
+func TestLabelsOfLargeDefinitions(t *testing.T) {
+	for _, c := range []struct{ fields, values, most int }{
+		{400, 300, 170},
+		{12000, 5, 430}, // twice as many fields as the largest known definition has
+	} {
+		s := newSite(t, nil)
+		d := manyEnums(c.fields, c.values)
+		s.establish(d)
+		used := allocated(func() {
+			s.want(http.StatusOK, "PATCH", crdsPath+"/"+d.Name, `{"metadata":{"labels":{"a":"b"}}}`, "Content-Type", merge)
+		})
+		t.Logf("%d fields, %d KB: %d MiB", c.fields, len(text(t, d))>>10, used>>20)
+		if used > uint64(c.most)<<20 {
+			t.Errorf("more than %d MiB", c.most)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -17,6 +18,8 @@ func keepTimes(obj, old runtime.Object, m, was metav1.Object) {
 		return
 	case !slices.EqualFunc(entries, before, sameEntry), slices.EqualFunc(entries, before, sameTime):
 		return
+	case !maps.Equal(m.GetLabels(), was.GetLabels()), !maps.Equal(m.GetAnnotations(), was.GetAnnotations()):
+		return // without a comparison of the objects, which may be large
 	}
 	m.SetManagedFields(before)
 	if !sameText(obj, old) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry/internal/equal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -127,7 +128,7 @@ func sameValue(x, y reflect.Value) bool {
 
 // sameText reports whether two values of one type are the same in JSON.
 func sameText(x, y any) bool {
-	if reflect.DeepEqual(x, y) {
+	if equal.Values(x, y) {
 		return true
 	}
 	a, errA := json.Marshal(x)

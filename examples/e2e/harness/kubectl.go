@@ -28,7 +28,7 @@ type Program struct {
 func newProgram(t testing.TB, name string, binary func() (string, error), kubeconfig string, env []string) Program {
 	home := t.TempDir()
 	return Program{t: t, name: name, binary: binary, home: home, env: append([]string{
-		"HOME=" + home, "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "TERM=dumb", "LANG=C",
+		"HOME=" + home, "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "LANG=C",
 	}, env...)}
 }
 

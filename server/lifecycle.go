@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -98,7 +99,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	go func() {
 		failed <- hs.ServeTLS(transport.NewListener(ln, s.opts.Limits.WriteTimeout, s.connections), "", "")
 	}()
-	err := s.announce(ctx, "https://"+host)
+	err := s.announce(ctx, cmp.Or(s.opts.Serving.URL, "https://"+host))
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -124,7 +125,7 @@ func (s *Server) announce(ctx context.Context, url string) error {
 	var path string
 	if s.opts.Serving.Kubeconfig != "" {
 		var err error
-		if path, err = s.creds.WriteKubeconfig(s.opts.Serving.Kubeconfig, url); err != nil {
+		if path, err = s.creds.WriteKubeconfig(s.opts.Serving.Kubeconfig, url, s.authorities()...); err != nil {
 			return err
 		}
 	}
@@ -143,6 +144,14 @@ func (s *Server) announce(ctx context.Context, url string) error {
 		s.opts.Serving.Ready(url, path)
 	}
 	return nil
+}
+
+// authorities returns what the kubeconfig trusts beside the CA of Credentials.
+func (s *Server) authorities() [][]byte {
+	if len(s.opts.Serving.Authorities) == 0 {
+		return nil
+	}
+	return [][]byte{s.opts.Serving.Authorities}
 }
 
 // waitReady waits until every check passes, and returns true. It returns false as soon as ctx or the server ends.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/storage/bolt"
+	"sigs.k8s.io/yaml"
 )
 
 // running is a server on a port of the loopback interface.
@@ -47,10 +48,13 @@ func run(t *testing.T, opts server.Options) *running {
 	return r
 }
 
-func (r *running) client(t *testing.T) *http.Client {
+func (r *running) client(t *testing.T) *http.Client { return clientThatTrusts(t, r.Credentials().CAPEM) }
+
+// clientThatTrusts returns a client that trusts authorities, which are in PEM.
+func clientThatTrusts(t *testing.T, authorities []byte) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(r.Credentials().CAPEM) {
+	if !pool.AppendCertsFromPEM(authorities) {
 		t.Fatal("no CA")
 	}
 	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
@@ -199,7 +203,7 @@ func TestReadyIsNotCalledOfWhatNeverWas(t *testing.T) {
 	}
 }
 
-// A program uses its own certificate, for some clients.
+// A program uses its own certificate for some clients, and the kubeconfig trusts it and the other one.
 func TestServingCertificate(t *testing.T) {
 	t.Parallel()
 	other := run(t, server.Options{})
@@ -210,16 +214,62 @@ func TestServingCertificate(t *testing.T) {
 			}
 			return nil, nil
 		},
+		Authorities: other.Credentials().CAPEM,
+		Kubeconfig:  filepath.Join(t.TempDir(), "kubeconfig"),
 	}})
-	for host, by := range map[string]*running{"127.0.0.1": other, "localhost": r} {
-		resp, err := by.client(t).Get(strings.Replace(r.url, "127.0.0.1", host, 1) + "/readyz")
+	both := clientThatTrusts(t, trustedBy(t, r.kubeconfig))
+	for _, c := range []struct {
+		host   string
+		client *http.Client
+		fails  bool
+	}{
+		{"127.0.0.1", other.client(t), false},
+		{"127.0.0.1", r.client(t), true},
+		{"127.0.0.1", both, false},
+		{"localhost", r.client(t), false},
+		{"localhost", other.client(t), true},
+		{"localhost", both, false},
+	} {
+		resp, err := c.client.Get(strings.Replace(r.url, "127.0.0.1", c.host, 1) + "/readyz")
 		if err != nil {
-			t.Errorf("%s: %v", host, err)
+			if !c.fails {
+				t.Errorf("%s: %v", c.host, err)
+			}
 			continue
 		}
 		_ = resp.Body.Close()
-		if resp.StatusCode != 200 {
-			t.Errorf("%s: %s", host, resp.Status)
+		if c.fails || resp.StatusCode != 200 {
+			t.Errorf("%s: %s", c.host, resp.Status)
 		}
 	}
+}
+
+// TestServingURL checks that Ready and the kubeconfig have the URL of the options.
+func TestServingURL(t *testing.T) {
+	t.Parallel()
+	const url = "https://fair.example.com/keelson"
+	r := run(t, server.Options{Serving: server.Serving{URL: url, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}})
+	if content, err := os.ReadFile(r.kubeconfig); err != nil || r.url != url || !strings.Contains(string(content), "server: "+url+"\n") {
+		t.Errorf("ready at %s; %v", r.url, err)
+	}
+}
+
+// trustedBy returns the authorities, in PEM, that a kubeconfig trusts.
+func trustedBy(t *testing.T, kubeconfig string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Clusters []struct {
+			Cluster struct {
+				Authorities []byte `json:"certificate-authority-data"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+	}
+	if err := yaml.Unmarshal(content, &config); err != nil || len(config.Clusters) != 1 {
+		t.Fatalf("%d clusters: %v", len(config.Clusters), err)
+	}
+	return config.Clusters[0].Cluster.Authorities
 }

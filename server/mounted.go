@@ -27,7 +27,8 @@ import (
 //
 // All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and
 // WriteTimeout for whole connections over HTTP/2 and for clients that are not authenticated. Run and Serve set these bounds, and
-// with Handler the program has to set them. The options Certificate, Kubeconfig, Ready and CloseDelay of Serving are not used.
+// with Handler the program has to set them. The options Certificate, Authorities, URL, Kubeconfig, Ready and
+// CloseDelay of Serving are not used.
 //
 //   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
 //     HTTP2.MaxReadFrameSize. Without ReadHeaderTimeout and IdleTimeout a client holds a connection for as long as it likes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
 	"go.uber.org/zap"
@@ -60,10 +62,18 @@ type Serving struct {
 	// certificate is made before the old one expires.
 	Credentials string
 	// Certificate returns the certificate for TLS clients, as tls.Config.GetCertificate does. If Certificate is nil, or returns
-	// nil, the server uses the serving certificate of Credentials. Clients that use the kubeconfig trust only the CA of
-	// Credentials. Certificate is called for each connection, by several goroutines at a time. credentials.FromFiles reads
-	// certificates that another program renews.
+	// nil, the server uses the serving certificate of Credentials. Certificate is called for each connection, by several goroutines
+	// at a time. credentials.FromFiles reads certificates that another program renews. Kubeconfig needs Authorities then, and URL if
+	// the certificate is not for the address of Listen.
 	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Authorities are the certificates, in PEM, of the authorities that have signed the certificates of Certificate, or that of a
+	// proxy at URL. A certificate that is signed with its own key is its own authority. Clients that use the file Kubeconfig trust
+	// them beside the CA of Credentials.
+	Authorities []byte
+	// URL is where clients reach the server, such as https://fair.example.com, or https://fair.example.com/keelson behind a proxy
+	// that adds a path. It stands in the file Kubeconfig, and Ready is called with it. "" is https:// with the address of the
+	// listener.
+	URL string
 	// Kubeconfig is the name of a file with which kubectl reaches the server as the administrator. Run and Serve write it anew
 	// when they begin to serve. "" writes no file. With Policy.NoAdministrator it needs Credentials and a Policy.Authenticator that
 	// accepts those credentials.
@@ -160,6 +170,16 @@ func (o Options) complete() (Options, error) {
 	if o.Serving.Kubeconfig != "" && o.Policy.NoAdministrator && (o.Serving.Credentials == "" || o.Policy.Authenticator == nil) {
 		return o, errors.New("server: Serving.Kubeconfig has the credentials of the administrator, whom Policy.NoAdministrator refuses: leave out one of both, " +
 			"or set Serving.Credentials and a Policy.Authenticator that accepts the credentials of that folder")
+	}
+	if len(o.Serving.Authorities) > 0 {
+		if err := credentials.CheckAuthorities(o.Serving.Authorities); err != nil {
+			return o, fmt.Errorf("server: Serving.Authorities: %w", err)
+		}
+	}
+	if at := o.Serving.URL; at != "" {
+		if u, err := url.Parse(at); err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return o, fmt.Errorf("server: Serving.URL %q: want https://host, https://host:port or https://host:port/path", at)
+		}
 	}
 	for token, user := range o.Policy.Users {
 		if token == "" || user.Name == "" {

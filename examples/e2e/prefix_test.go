@@ -2,9 +2,16 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -232,4 +239,53 @@ func (p *mounted) get(t *testing.T, url string) (*http.Response, string) {
 		t.Fatal(err)
 	}
 	return resp, string(body)
+}
+
+// kubectl trusts the certificate of a program that made its own, by the kubeconfig that the server writes.
+func TestKubectlTrustsTheCertificateOfAProgram(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	ready := make(chan string, 1)
+	srv, err := keelsonserver.New(keelsonserver.Options{Serving: keelsonserver.Serving{
+		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+		},
+		Authorities: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		URL:         "https://localhost:" + port,
+		Kubeconfig:  filepath.Join(t.TempDir(), "kubeconfig"),
+		Ready:       func(_, kubeconfig string) { ready <- kubeconfig },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case kubeconfig := <-ready:
+		harness.NewKubectl(t, kubeconfig).Run("", "get", "--raw", "/readyz").Want("ok", "")
+	case <-time.After(harness.Timeout):
+		t.Fatal("the server is not ready")
+	}
 }

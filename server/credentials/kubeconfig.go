@@ -1,6 +1,9 @@
 package credentials
 
 import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,15 +60,23 @@ type contextInfo struct {
 }
 
 // WriteKubeconfig writes a complete kubeconfig for the server at a URL, with mode 0600: kubectl --kubeconfig=path needs nothing
-// else. The URL is https://host:port, or https://host:port/path for a server that is mounted below a path. Clients trust only the
-// authority of the Bundle, so the server at that URL must have the serving certificate of the Bundle. The user of the kubeconfig
-// has the client certificate and the token, each of which is enough. An existing file is replaced as a whole. Only a kubeconfig
-// with other clusters or users is not replaced, and is an error. WriteKubeconfig returns the absolute path of the file.
-func (b *Bundle) WriteKubeconfig(path, server string) (string, error) {
+// else. The URL is https://host:port, or https://host:port/path for a server that is mounted below a path. Clients trust the
+// authority of the Bundle and the given authorities, which are certificates in PEM; one of them must have signed the certificate
+// of the server at that URL. A certificate that is signed with its own key is its own authority. The user of the kubeconfig has the
+// client certificate and the token, each of which is enough. An existing file is replaced as a whole. Only a kubeconfig with other
+// clusters or users is not replaced, and is an error. WriteKubeconfig returns the absolute path of the file.
+func (b *Bundle) WriteKubeconfig(path, server string, authorities ...[]byte) (string, error) {
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("credentials: server %q is not a URL that begins with https://", server)
 	}
-	content, err := b.kubeconfig(server)
+	trusted := bytes.Clone(b.CAPEM)
+	for _, more := range authorities {
+		if err := CheckAuthorities(more); err != nil {
+			return "", fmt.Errorf("credentials: write kubeconfig: %w", err)
+		}
+		trusted = append(append(bytes.TrimRight(trusted, "\n"), '\n'), more...)
+	}
+	content, err := b.kubeconfig(server, trusted)
 	if err != nil {
 		return "", fmt.Errorf("credentials: %w", err)
 	}
@@ -86,12 +97,34 @@ func (b *Bundle) WriteKubeconfig(path, server string) (string, error) {
 	return absolute, nil
 }
 
-func (b *Bundle) kubeconfig(server string) ([]byte, error) {
+// CheckAuthorities returns an error if authorities are not what WriteKubeconfig takes: certificates in PEM, at least one. A private
+// key among them is an error, because kubeconfigs are given to others.
+func CheckAuthorities(authorities []byte) error {
+	n := 0
+	for rest := authorities; ; n++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("want PEM blocks CERTIFICATE of authorities only, not a block %s", block.Type)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("certificate %d of the authorities: %w", n+1, err)
+		}
+	}
+	if n == 0 {
+		return errors.New("want the certificates of authorities in PEM, and there is none")
+	}
+	return nil
+}
+
+func (b *Bundle) kubeconfig(server string, trusted []byte) ([]byte, error) {
 	return yaml.Marshal(kubeconfig{
 		APIVersion:     "v1",
 		Kind:           "Config",
 		CurrentContext: entryName,
-		Clusters:       []namedCluster{{entryName, cluster{server, b.CAPEM}}},
+		Clusters:       []namedCluster{{entryName, cluster{server, trusted}}},
 		Users:          []namedUser{{entryName, userInfo{b.ClientCertPEM, b.ClientKeyPEM, b.Token}}},
 		Contexts:       []namedContext{{entryName, contextInfo{entryName, entryName}}},
 	})

@@ -48,7 +48,9 @@ func run(t *testing.T, opts server.Options) *running {
 	return r
 }
 
-func (r *running) client(t *testing.T) *http.Client { return clientThatTrusts(t, r.Credentials().CAPEM) }
+func (r *running) client(t *testing.T) *http.Client {
+	return clientThatTrusts(t, r.Credentials().CAPEM)
+}
 
 // clientThatTrusts returns a client that trusts authorities, which are in PEM.
 func clientThatTrusts(t *testing.T, authorities []byte) *http.Client {

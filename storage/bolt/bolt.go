@@ -192,10 +192,10 @@ func Open(path string, opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	spared := false
+	spared, spent := false, false
 	err = guard(func() error {
 		return f.View(func(tx *bbolt.Tx) error {
-			spared = hasSpare(tx)
+			spared, spent = hasSpare(tx), tx.Bucket([]byte(lastBucket)) == nil
 			return nil
 		})
 	})
@@ -211,7 +211,7 @@ func Open(path string, opts Options) (*Backend, error) {
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
-	w := newWriter(b, st, tt, spared)
+	w := newWriter(b, st, tt, pressure{full: !spared, spent: spent})
 	go func() {
 		defer close(b.stopped)
 		switch opts.Sync {

@@ -82,7 +82,7 @@ func (c *checking) step() error {
 func (c *checking) names(t txn) error {
 	err := t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 		switch string(name) {
-		case metaBucket, logBucket, indexBucket, partsBucket, expiryBucket, journalBucket, reserveBucket:
+		case metaBucket, logBucket, indexBucket, partsBucket, expiryBucket, journalBucket, reserveBucket, lastBucket:
 			return nil
 		}
 		return c.addf("bucket %q is unknown", name)

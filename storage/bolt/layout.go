@@ -39,9 +39,11 @@ import (
 //     time at which the previous value expires, the size of the rest in 4 bytes, and the change as in log with its whole
 //     value. Changes that log already has are ignored, even if they are a part of a record. The records of a half are
 //     overwritten when log has all their changes.
-//   - reserve, except in a full file: zeros that are kept for a full disk, under the bytes 0 to 7 and, beside a journal,
+//   - reserve, except in a full file: zeros that are kept for a full disk, under the bytes 0 to 5 and, beside a journal,
 //     under the text "reserve". A file without this bucket accepts no commit that makes it grow until the bucket exists
 //     again.
+//   - last: more zeros of that kind, under the bytes 0 and 1. They are removed only when the free pages of a full file are too
+//     scattered for a single change.
 //
 // If the store was not closed cleanly and revisions are reserved above its own, its revision is the one after the reserved
 // ones. A file has format version 1 until the first commit with a TTL. From then on it has version 2: releases that know only

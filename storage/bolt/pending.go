@@ -105,6 +105,7 @@ func (p *pending) drain(heard bool) error {
 		case !forgotten:
 			forgotten = true
 			p.clear()
+		case p.spendLast():
 		default:
 			return f.err
 		}
@@ -125,7 +126,9 @@ func (p *pending) clear() {
 			p.written(f)
 			p.tell(f.attempt, f.began)
 		case errors.Is(f.err, storage.ErrNoSpace) && p.pressure.urgent:
-			p.limit = p.step(p.limit) / 2
+			if p.limit = p.step(p.limit) / 2; p.limit == 0 && p.spendLast() {
+				p.limit = 1
+			}
 		default:
 			return
 		}

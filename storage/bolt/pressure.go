@@ -14,6 +14,8 @@ const (
 	fullTime = 10 * time.Second
 	// forgetRetry is the pause before all history is removed again, when there was no room for the smallest step of that.
 	forgetRetry = 10 * time.Second
+	// refillRetry is the minimum pause between two attempts to make the last room again.
+	refillRetry = 100 * time.Millisecond
 )
 
 // pressure describes how full the file is. While it is full, the file has no spare (see spare.go): commits that make the
@@ -27,6 +29,8 @@ type pressure struct {
 	rest   time.Time // removing all history has failed and is not tried before
 	kept   bool      // the spare still exists, because there was no room to remove it
 	urgent bool      // all history may be removed
+	spent  bool      // the last room was removed
+	refill time.Time // making the last room has failed and is not tried before
 	unload func()    // writes the carried changes in steps; nil for a writer that carries nothing
 }
 
@@ -62,6 +66,7 @@ func (w *writer) relieve(now time.Time, must bool) bool {
 		w.congest(now, w.b.errFull())
 		return false
 	}
+	p.full = false // the spare leaves to others what a file that is not full leaves to them
 	if err := w.update(func(t txn) error { return addSpare(t.tx) }); err != nil {
 		end := time.Now()
 		p.retry = end.Add(10 * end.Sub(now))
@@ -117,6 +122,7 @@ func (w *writer) squeeze(batch []*request) {
 	if w.b.room() < spareBytes {
 		w.forget()
 	}
+	w.refillLast()
 	for n := len(batch); len(batch) > 0; {
 		n = min(w.step(n), len(batch))
 		_, err := w.transact(batch[:n])
@@ -132,12 +138,36 @@ func (w *writer) squeeze(batch []*request) {
 			w.forget()
 			forgotten = true
 			continue
+		case w.spendLast():
+			continue
 		}
 		for _, r := range batch[:n] {
 			r.answer(storage.CommitResult{}, err)
 		}
 		batch, n, forgotten = batch[n:], len(batch), false
 	}
+	w.refillLast()
+}
+
+// spendLast removes the last room, and returns true if there was any.
+func (w *writer) spendLast() bool {
+	if w.pressure.spent {
+		return false
+	}
+	w.pressure.spent = true
+	return w.update(txn.dropLast) == nil
+}
+
+// refillLast makes the last room again after history has been removed, if it fits.
+func (w *writer) refillLast() {
+	p := &w.pressure
+	if !p.spent || time.Now().Before(p.refill) {
+		return
+	}
+	w.forget()
+	p.full = false // see relieve
+	p.spent = w.update(func(t txn) error { return addZeros(t.tx, lastBucket, lastValues) }) != nil
+	p.full, p.refill = true, time.Now().Add(refillRetry)
 }
 
 // forget removes history and reports whether there was any. It works in steps, which become smaller when one does not fit. It
@@ -154,7 +184,9 @@ func (w *writer) forget() (some bool) {
 		case err == nil && n > 0:
 			some = true
 		case errors.Is(err, storage.ErrNoSpace) && w.pressure.urgent:
-			w.limit = w.step(w.limit) / 2
+			if w.limit = w.step(w.limit) / 2; w.limit == 0 && w.spendLast() {
+				w.limit = 1
+			}
 		default:
 			return some
 		}

@@ -78,7 +78,7 @@ func cutOff(path string) bool {
 
 // noSpace reports whether an error means that there is no room. bbolt wraps some errors as text only.
 func noSpace(err error) bool {
-	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EFBIG, syscall.EDQUOT} {
+	for _, e := range []error{syscall.ENOSPC, syscall.EFBIG, syscall.EDQUOT, bbolterrors.ErrMaxSizeReached} {
 		if errors.Is(err, e) || strings.Contains(err.Error(), e.Error()) {
 			return true
 		}

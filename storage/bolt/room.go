@@ -19,19 +19,27 @@ const (
 	roomTime = 100 * time.Millisecond
 )
 
-// growth returns by how many bytes a file with pages of size bytes may grow. It is bounded by the quota, and by the free
-// bytes of the disk without those left to other files. Where the system does not report the free bytes, they are no bound. A
-// file may be larger than its quota, if its free pages were no neighbours; its growth is negative.
+// growth returns by how many bytes a file with pages of size bytes may grow, on the disk and by the quota. It is negative if the
+// holes are larger than the room on the disk, or if the file is larger than its quota, as it can be if its free pages were no
+// neighbours.
 func (b *Backend) growth(size int64) int64 {
+	left := b.diskGrowth(size)
+	if q := b.opts.Quota; q > 0 {
+		left = min(left, q-size)
+	}
+	return left
+}
+
+// diskGrowth returns by how many bytes a file with pages of size bytes may grow on the disk: by the free bytes of the disk without
+// those left to other files, and without those for the holes in the file, which are pages that were never written. A full file may
+// grow by what is left to other files too: see bound. Where the system does not report the free bytes, they are no bound.
+func (b *Backend) diskGrowth(size int64) int64 {
 	left := int64(math.MaxInt64 / 4)
 	if available, capacity, ok := diskRoom(b.file); ok {
-		left = max(available-min(capacity/16, keepFree), 0)
+		left = max(available-min(capacity/16, keepFree), 0) - holes(b.file, size)
 	}
 	if limit, ok := sizeLimit(); ok {
 		left = min(left, max(limit-size, 0))
-	}
-	if q := b.opts.Quota; q > 0 {
-		left = min(left, q-size)
 	}
 	return left
 }

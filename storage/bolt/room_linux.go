@@ -30,3 +30,17 @@ func diskRoom(f *os.File) (available, capacity int64, ok bool) {
 	}
 	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, true //nolint:gosec // sizes of disks
 }
+
+// holes returns how many of the first size bytes of a file have no room on the disk yet. On a filesystem that compresses it is
+// more. The file may be closed meanwhile.
+func holes(f *os.File, size int64) int64 {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return max(size-s.Blocks*512, 0) // stat(2) counts in 512 bytes everywhere
+}

@@ -1,27 +1,40 @@
 package bolt
 
 import (
+	"errors"
+
 	"go.etcd.io/bbolt"
 )
 
-// The spare is room in the file itself that commits which make the store grow can never use. It is zeros, which are removed
+// The spare, and the last room, are room in the file itself that commits which make the store grow can never use. It is zeros, which are removed
 // when the disk is full, so that deletions and compaction can continue. Its pieces are as large as the largest page that a
 // transaction may have to write anew. So the room can be used without free neighbours, and the spare fits again into the
 // pages that are free afterwards. A file without a spare accepts no commit that makes it grow until it has one.
+//
+// Small pages break up the free neighbours that the spare leaves. The last room is removed only when a transaction for one change
+// finds no place, and is made again as soon as it fits.
 const (
 	spareValue  = 32 << 10 // two of them are in a page
-	spareValues = 8
+	spareValues = 6
 	spareBytes  = spareValue * spareValues
+
+	lastBucket = "last"
+	lastValues = 2 // in one page
 )
 
-// addSpare makes the spare, unless it exists.
+// addSpare makes the spare and the last room, unless they exist.
 func addSpare(tx *bbolt.Tx) error {
-	b, err := tx.CreateBucketIfNotExists([]byte(reserveBucket))
+	return errors.Join(addZeros(tx, reserveBucket, spareValues), addZeros(tx, lastBucket, lastValues))
+}
+
+// addZeros puts values of zeros into a bucket.
+func addZeros(tx *bbolt.Tx, bucket string, values byte) error {
+	b, err := tx.CreateBucketIfNotExists([]byte(bucket))
 	if err != nil {
 		return err
 	}
 	zeros := make([]byte, spareValue)
-	for i := range byte(spareValues) {
+	for i := range values {
 		if err := b.Put([]byte{i}, zeros); err != nil {
 			return err
 		}
@@ -43,8 +56,16 @@ func (t txn) dropReserve() error {
 	return t.tx.DeleteBucket([]byte(reserveBucket))
 }
 
+// dropLast removes the last room. The transaction writes one page.
+func (t txn) dropLast() error {
+	if t.tx.Bucket([]byte(lastBucket)) == nil {
+		return errNothing
+	}
+	return t.tx.DeleteBucket([]byte(lastBucket))
+}
+
 // settleInSteps is settle for a full disk. It removes the spare, and then writes the content of the journal into the trees in
-// transactions that become smaller when one does not fit.
+// transactions that become smaller when one does not fit. The smallest one may take the last room.
 func settleInSteps(update func(func(txn) error) error, settle func(t txn, limit int) (left int, err error)) error {
 	if err := update(txn.dropReserve); err != nil {
 		return err
@@ -58,6 +79,8 @@ func settleInSteps(update func(func(txn) error) error, settle func(t txn, limit 
 		case err == nil:
 		case noSpace(err) && limit > 1:
 			limit, left = limit/2, 1
+		case noSpace(err) && update(txn.dropLast) == nil:
+			left = 1
 		default:
 			return err
 		}

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -60,11 +61,7 @@ func (w *writer) update(fn func(txn) error) error {
 	db := w.b.db
 	err := guard(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
-			// Every growth costs an additional flush.
-			db.AllocSize = min(max(int(tx.Size()/8), minGrowth), maxGrowth)
-			if w.pressure.full {
-				db.AllocSize = db.Info().PageSize
-			}
+			w.bound(db, tx.Size())
 			t, err := newTxn(tx)
 			if err != nil {
 				return err
@@ -77,6 +74,23 @@ func (w *writer) update(fn func(txn) error) error {
 		return err
 	}
 	return w.b.fault("bolt: write", err)
+}
+
+// bound sets by how much a transaction may make a file with pages of size bytes grow. Every growth costs an additional flush, so
+// the file grows by more than the transaction needs. A file that is not full leaves some room of the disk to others, and also to
+// itself when it is full: its free pages may be no neighbours then, and those after its end are. A large entry needs up to 17
+// neighbours.
+func (w *writer) bound(db *bbolt.DB, size int64) {
+	page := db.Info().PageSize
+	db.AllocSize, db.MaxSize = page, 0
+	if w.pressure.full {
+		return
+	}
+	left := w.b.diskGrowth(size)
+	db.AllocSize = max(int(min(max(size/8, minGrowth), maxGrowth, left/2)), page)
+	if left < math.MaxInt64/8 {
+		db.MaxSize = int(max(size+left, 1))
+	}
 }
 
 // finish marks the file as cleanly closed and stores its list of free pages, so that the next Open need not find them. If

@@ -35,8 +35,8 @@ type writer struct {
 	expiryRetry time.Time // expiry has failed and is not tried before
 }
 
-func newWriter(b *Backend, s state, tt timetable, spared bool) *writer {
-	w := &writer{pressure: pressure{full: !spared}, b: b, state: s, history: history{window: b.opts.Window}, clock: newClock(b.opts.wall, tt.clock), nextExpiry: tt.next}
+func newWriter(b *Backend, s state, tt timetable, p pressure) *writer {
+	w := &writer{pressure: p, b: b, state: s, history: history{window: b.opts.Window}, clock: newClock(b.opts.wall, tt.clock), nextExpiry: tt.next}
 	w.history.note(time.Now(), s.revision)
 	return w
 }

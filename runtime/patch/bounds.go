@@ -2,10 +2,13 @@ package patch
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"net/http"
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime/patch/internal/engines"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Bounds are the limits of what a patch may cost, except for applied configurations. A patch that exceeds one of them is refused
@@ -81,6 +84,25 @@ func (b Bounds) MergePatch(ctx context.Context, doc, patch []byte) ([]byte, erro
 // StrategicMergePatch is like the function [StrategicMergePatch], within b. It stops with the error of ctx when ctx is done.
 func (b Bounds) StrategicMergePatch(ctx context.Context, doc, patch []byte, t reflect.Type) ([]byte, error) {
 	return result(b.engines().Strategic(ctx, doc, patch, t))
+}
+
+// Patch applies a patch of a type to doc: a JSON patch, a JSON merge patch or a strategic merge patch. It stops with the error of ctx
+// when ctx is done. t is the Go struct type of doc; nil refuses strategic merge patches. Any other type of patch is refused too, with
+// an [*Error] of code 400.
+func (b Bounds) Patch(ctx context.Context, kind types.PatchType, doc, patch []byte, t reflect.Type) ([]byte, error) {
+	switch kind {
+	case types.JSONPatchType:
+		return b.JSONPatch(ctx, doc, patch)
+	case types.MergePatchType:
+		return b.MergePatch(ctx, doc, patch)
+	case types.StrategicMergePatchType:
+		if t == nil {
+			return nil, &Error{Code: http.StatusBadRequest, Message: "a strategic merge patch needs a kind with a Go type, and this one has none"}
+		}
+		return b.StrategicMergePatch(ctx, doc, patch, t)
+	}
+	return nil, &Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("there is no patch type %q; want one of %s, %s and %s", kind,
+		types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType)}
 }
 
 func result(text []byte, refusal *engines.Refusal) ([]byte, error) {

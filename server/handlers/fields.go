@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,13 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // manageFields makes the endpoint maintain metadata.managedFields, if its objects are stored. An answer that is only computed,
@@ -90,11 +87,7 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 		return nil
 	}
 	c.fieldsErr = c.fields.UpdateShown(live, obj, managerName(fieldManager, c.r.UserAgent()), c.showing(c.ctx))
-	var tooMany *patch.EntriesError
-	if errors.As(c.fieldsErr, &tooMany) {
-		return excerpt.Invalid(c.Kind.GroupKind(), m.GetName(), field.ErrorList{tooMany.Err})
-	}
-	return nil
+	return registry.EntriesStatus(c.fieldsErr, c.Kind.GroupKind(), obj)
 }
 
 // showing returns a function that converts objects of the hub version to the URL's version, for a call.

@@ -127,15 +127,7 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if err != nil {
 		return nil, err
 	}
-	var text []byte
-	switch p.kind {
-	case types.JSONPatchType:
-		text, err = p.patchBounds.JSONPatch(ctx, was, p.text)
-	case types.StrategicMergePatchType:
-		text, err = p.patchBounds.StrategicMergePatch(ctx, was, p.text, p.Known.Type)
-	default:
-		text, err = p.patchBounds.MergePatch(ctx, was, p.text)
-	}
+	text, err := p.patchBounds.Patch(ctx, p.kind, was, p.text, p.Known.Type)
 	if err != nil {
 		return nil, registry.PatchStatus(err)
 	}

@@ -60,15 +60,7 @@ func (t *Typed[T]) track(to RecordUpdater, live, obj runtime.Object) error {
 		fields = t.owner.status
 	}
 	err := fields.Update(live, obj, t.owner.manager)
-	var tooMany *patch.EntriesError
-	if errors.As(err, &tooMany) {
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return err
-		}
-		return excerpt.Invalid(t.registry.kind.GVK.GroupKind(), m.GetName(), field.ErrorList{tooMany.Err})
-	}
-	return nil // the entries are as they were
+	return EntriesStatus(err, t.registry.kind.GVK.GroupKind(), obj) // after any other error the entries are as they were
 }
 
 // Apply is a server-side apply: it makes the fields of config, an object in JSON or YAML with apiVersion, kind and metadata.name,
@@ -119,20 +111,11 @@ func (t *Typed[T]) Patch(ctx context.Context, namespace, name string, kind types
 		if err != nil {
 			return nil, err
 		}
-		var text []byte
-		switch kind {
-		case types.JSONPatchType:
-			text, err = patch.Bounds{}.JSONPatch(ctx, was, data)
-		case types.MergePatchType:
-			text, err = patch.Bounds{}.MergePatch(ctx, was, data)
-		case types.StrategicMergePatchType:
-			if of.Untyped() {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("a strategic merge patch needs a Go type, and %s has none", of.GVK.Kind))
-			}
-			text, err = patch.Bounds{}.StrategicMergePatch(ctx, was, data, of.Type)
-		default:
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("there is no patch type %q; want one of JSONPatchType, MergePatchType and StrategicMergePatchType", kind))
+		goType := of.Type
+		if of.Untyped() {
+			goType = nil
 		}
+		text, err := patch.Bounds{}.Patch(ctx, kind, was, data, goType)
 		if err != nil {
 			return nil, PatchStatus(err)
 		}
@@ -147,6 +130,20 @@ func (t *Typed[T]) Patch(ctx context.Context, namespace, name string, kind types
 	}
 	rec, _, err := t.registry.UpdateRecord(t.call(ctx, namespace), name, patched, nil)
 	return t.decode(rec, err)
+}
+
+// EntriesStatus returns the Status error for an object that was refused by its field manager, with an [*patch.EntriesError] as the
+// error err. For any other err, and for none, it returns nil.
+func EntriesStatus(err error, kind schema.GroupKind, obj runtime.Object) error {
+	var tooMany *patch.EntriesError
+	if !errors.As(err, &tooMany) {
+		return nil
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	return excerpt.Invalid(kind, m.GetName(), field.ErrorList{tooMany.Err})
 }
 
 // PatchStatus returns the StatusError for a patch or a configuration that cannot be applied, which is a *patch.Error. It returns

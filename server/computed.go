@@ -3,9 +3,9 @@ package server
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/internal/apiset"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -85,7 +85,7 @@ func result[P runtime.Object](obj P, err error) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if absent(obj) {
+	if apiset.IsNil(obj) {
 		return nil, fmt.Errorf("a function of server.Computed returned a nil %T and no error", obj)
 	}
 	return obj, nil
@@ -165,12 +165,6 @@ func (remove computedDelete[P]) Delete(call *registry.Call, name string, opts *m
 	return obj, true, err
 }
 
-// absent reports whether obj is nil or a nil pointer.
-func absent(obj runtime.Object) bool {
-	v := reflect.ValueOf(obj)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
 // typed returns an object as one of the Go type P.
 func typed[P runtime.Object](obj runtime.Object) (P, error) {
 	own, ok := obj.(P)
@@ -209,7 +203,7 @@ func (do action[P]) Create(call *registry.Call, obj runtime.Object, _ *metav1.Cr
 		return nil, err
 	}
 	out, err := do(call, m.GetName(), in)
-	if err != nil || absent(out) {
+	if err != nil || apiset.IsNil(out) {
 		return nil, err
 	}
 	return out, nil

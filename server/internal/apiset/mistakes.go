@@ -49,11 +49,11 @@ func kubernetesGroup(name string) bool {
 	return slices.Contains([]string{"", "apps", "autoscaling", "batch", "extensions", "policy"}, name)
 }
 
-// isNil reports whether an interface has a nil pointer, map or function.
-func isNil(v any) bool {
+// IsNil reports whether an interface is nil, or has a nil pointer, map, slice, channel or function.
+func IsNil(v any) bool {
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Chan, reflect.Slice:
 		return r.IsNil()
 	}
-	return false
+	return v == nil
 }

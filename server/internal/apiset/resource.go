@@ -115,7 +115,7 @@ func (r Resource) check(gv schema.GroupVersion) error {
 	case r.Custom != nil && (!r.PlainStrategy || r.Selectable != nil || r.Renamed != nil || r.Scale != nil || r.StoragePath != "" || r.IsStored || r.TTL != 0 || r.hasCacheOptions()):
 		return where("Storage or Computed is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
 	}
-	if isNil(r.Custom) {
+	if r.Custom != nil && IsNil(r.Custom) {
 		return where("Storage is a nil %T; give it a value, or leave Storage out to keep the objects in the backend", r.Custom)
 	}
 	if err := r.checkDeclared(gv); err != nil {
@@ -128,7 +128,7 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return where("%v", err)
 	}
 	for name, sub := range r.Subresources {
-		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil || isNil(sub.Storage) {
+		if name == "" || strings.ContainsAny(name, "/%. ") || IsNil(sub.Storage) {
 			return where("subresource %q: want a name fit for a path, and a Storage that is not nil", name)
 		}
 	}

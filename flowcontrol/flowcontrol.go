@@ -47,7 +47,7 @@ type RejectedError struct {
 	RetryAfter time.Duration
 	// Reason says which bound was reached.
 	Reason string
-	// Bound is the bound of a Budget that was reached.
+	// Bound is the bound of a Budget that was reached. It is zero if another Controller, such as InFlight, rejected the request.
 	Bound Bound
 }
 

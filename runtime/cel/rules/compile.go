@@ -298,10 +298,10 @@ type property struct {
 	*node
 }
 
-// Compile compiles the rules of a schema of a resource. It returns nil if the schema has no rules. The schema must be a stored
-// one: all features that any release accepts may be used in it. If a rule does not compile nevertheless, the evaluation reports
-// for every object that the rule cannot be evaluated. An error means that there are more rules than [MaxRules], [MaxRule] and
-// [MaxRuleText] allow, or that there is a fault in this program. The limits keep the running time below about a second;
+// Compile compiles the rules of a schema of a resource. It returns nil if the schema has no rules. The schema must be that of a
+// stored definition: its rules may use the features of every release. If a rule does not compile nevertheless, the evaluation
+// reports for every object that the rule cannot be evaluated. An error means that there are more rules than [MaxRules], [MaxRule]
+// and [MaxRuleText] allow, or that this package has a fault. The limits keep the running time below about a second;
 // kube-apiserver has no such limits. All regular expressions in the rules of a schema together may have a million instructions,
 // of about forty bytes each; the rules beyond that do not compile. Equal rules of one schema are compiled once.
 func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {

@@ -23,7 +23,8 @@
 //	}
 //	defer share.Release()
 //
-// See https://kubernetes.io/docs/concepts/cluster-administration/flow-control/.
+// The package does not implement API Priority and Fairness, which
+// https://kubernetes.io/docs/concepts/cluster-administration/flow-control/ describes.
 package flowcontrol
 
 import (

@@ -112,9 +112,9 @@ type around struct {
 	typ string
 }
 
-// compile compiles an expression, or returns the program that was compiled before. stored says that the expression may use what is
-// new in this release. It does not matter for a program that was compiled without: the features of a stored expression are those of
-// a new one and more.
+// compile compiles an expression, or returns the program that was compiled before. stored says that the expression may use the
+// features that are new in this release. A program that was compiled with stored false is returned for both, because a stored
+// expression may use all features that a new one may use.
 func (s *scope) compile(of source, stored bool) (*cel.Program, error) {
 	if p := s.made.programs[of]; p != nil {
 		return p, nil

@@ -11,8 +11,8 @@ import (
 
 // Live is a chain whose named plug-ins may be added and removed while it is in use. The plug-ins are called in the order of
 // kube-apiserver, which [Order] returns. Plug-ins with other names are called after those for built-in kinds and before policies,
-// webhooks and quota, in the order in which the names were first added. Each request uses one [Live.Now]. The zero Live accepts
-// every change. All methods may be called concurrently. A Live must not be copied.
+// webhooks and quota, in the order in which the names were first added. Each request uses the Chain that one call of [Live.Now]
+// returned. The zero Live accepts every change. All methods may be called concurrently. A Live must not be copied.
 type Live struct {
 	members live.Members[Plugin]
 	chain   atomic.Pointer[made] // made of the members

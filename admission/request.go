@@ -59,8 +59,9 @@ func (l *lazy) get() runtime.Object {
 	return l.of
 }
 
-// Show sets the results of Object and Old. If copies is set, they are copies, which are made at the first call and shared by all
-// plug-ins. Changes of the copies are lost.
+// Show sets the results of Object and Old. It is for the server, not for plug-ins. If copies is set, Object and Old return deep
+// copies. Each of the two copies is made at the first call of its method, and all plug-ins share it. Changes of the copies are
+// lost.
 func (r *Request) Show(object, old runtime.Object, copies bool) {
 	r.object, r.old = lazy{object, copies && object != nil}, lazy{old, copies && old != nil}
 }
@@ -118,10 +119,12 @@ func (r *Request) KindOf(t reflect.Type) (schema.GroupVersionKind, bool) {
 // context that undo gets does not end with the request.
 func (r *Request) OnFailure(undo func(ctx context.Context)) { r.undo = append(r.undo, undo) }
 
-// Charges returns the number of charges, for Undo.
+// Charges returns the number of functions that OnFailure has registered. It is for the server: to keep the charges that all
+// attempts share, the server passes their number to Undo.
 func (r *Request) Charges() int { return len(r.undo) }
 
-// Undo undoes all charges except the first kept ones, the last first.
+// Undo calls the functions that OnFailure has registered, the last first, and removes them. The first kept functions stay
+// registered and are not called. ctx may have ended.
 func (r *Request) Undo(ctx context.Context, kept int) {
 	ctx = context.WithoutCancel(ctx)
 	for i := len(r.undo) - 1; i >= kept; i-- {

@@ -12,7 +12,7 @@ import (
 // [Union], in the order of kube-apiserver: first the members with the names of this package ([RequestHeader] and the others),
 // then the members with other names, in the order in which these names were first added. If a member authenticates a request as
 // system:anonymous, the members after it are called too. The first other user is the result. If there is none, an error of a
-// member wins over system:anonymous. Each request is authenticated by the members of one [Live.Now].
+// member wins over system:anonymous. Each request is authenticated by the members that one call of [Live.Now] returned.
 //
 // The zero Live has no members and no opinion. All methods may be called concurrently. A Live must not be copied.
 type Live struct{ members live.Members[Authenticator] }

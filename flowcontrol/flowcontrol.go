@@ -23,7 +23,8 @@
 //	}
 //	defer share.Release()
 //
-// See https://kubernetes.io/docs/concepts/cluster-administration/flow-control/.
+// The package does not implement API Priority and Fairness, which
+// https://kubernetes.io/docs/concepts/cluster-administration/flow-control/ describes.
 package flowcontrol
 
 import (
@@ -47,7 +48,7 @@ type RejectedError struct {
 	RetryAfter time.Duration
 	// Reason says which bound was reached.
 	Reason string
-	// Bound is the bound of a Budget that was reached.
+	// Bound is the bound of a Budget that was reached. It is zero if another Controller, such as InFlight, rejected the request.
 	Bound Bound
 }
 

@@ -22,9 +22,9 @@ import (
 // and the hub.
 //
 // toHub converts in to out, and fromHub does the reverse. The Scheme copies the metadata before the call, and sets kind and
-// apiVersion after it. A server-side apply also converts objects without the fields that their owners left out, so an empty field
-// must not be an error. Each function gets a copy as its input, and out may keep parts of it. An error makes this one conversion
-// fail, and a panic is turned into such an error.
+// apiVersion after it. A server-side apply also converts incomplete objects, which have only the fields of one field manager, so
+// an empty field must not be an error. Each function gets a copy as its input, and out may keep parts of it. An error makes this
+// one conversion fail, and a panic is turned into such an error.
 //
 // A spoke may lack fields of the hub. These are lost when a client writes in that version, unless the conversion keeps them in an
 // annotation: see package conversion.

@@ -2,9 +2,9 @@ package runtime
 
 import "github.com/keelson-dev/keelson/runtime/internal/weight"
 
-// Read decodes a new object of the kind from JSON by the fast decoder of package jsonread. ok is false if the text is unusual in
-// any way, or if the kind has no Go type: the caller must then use another decoder. Read sets no defaults. The text need not be
-// of the kind: the object has the kind and apiVersion of the text.
+// Read decodes a new object of the kind from JSON by the fast decoder of package jsonread. ok is false if that decoder does not
+// accept the text, valid or not, or if the kind has no Go type. The caller must then use another decoder. Read sets no defaults.
+// It does not compare kind and apiVersion in the text with those of k: the object gets those of the text.
 func (k *Kind) Read(text []byte) (obj Object, ok bool) {
 	if k.untyped || k.reader == nil {
 		return nil, false

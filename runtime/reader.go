@@ -79,15 +79,17 @@ var ErrUnreadable = errors.New("stored objects cannot be read")
 // Freshness selects the states of the store that a read may show. The zero Freshness is Cached.
 //
 //   - Cached: a state that includes every write to the kind which this server acknowledged before the call. Writes of other
-//     servers are included once their event has arrived. The read is answered from memory.
+//     servers are included once their event has arrived. The read is answered from memory if the kind is kept there: see
+//     [Reader].
 //   - [AtLeast]: a state at the given revision or later. The read waits for that state, and times out as a request would.
 //   - [Live]: the most recent state of the store, by a linearizable read.
 //   - [Exactly]: the state at the given revision. The read waits for it as with AtLeast. It is for several kinds whose objects
-//     only have a meaning together and must be read at one revision: call Changed for each kind, and use the highest Revision,
-//     unless a Revision is 0. If the state is no longer retained, the read returns a StatusError with the reason Expired.
+//     only have a meaning together and must be read at one revision: call Changed for each kind, and use the highest Revision.
+//     For a kind whose Revision is 0, use the Revision of a Cached read instead. If the state is no longer retained, the read
+//     returns a StatusError with the reason Expired.
 //
-// In a Reader of another server, Cached and AtLeast refer to the events that have arrived from that server. Writes of this server
-// to the other one are shown once their event has arrived.
+// In a Reader of another server, Cached and AtLeast refer to the events that have arrived from that server. A write that this
+// server makes on that server is shown once its event has arrived.
 type Freshness struct {
 	mode     freshness
 	revision int64
@@ -138,8 +140,8 @@ type Query struct {
 	// Namespace is the namespace of the objects; "" selects every namespace.
 	Namespace string
 	// Labels and Fields select by labels and by selectable fields; nil selects all objects. The cost of a query for one value of
-	// an indexed field or label (IndexFields and IndexLabels of the kind) grows with the number of objects found; any other query
-	// examines every object.
+	// an indexed field or label (IndexFields and IndexLabels of server.KindOptions) grows with the number of objects found; any
+	// other query examines every object.
 	Labels labels.Selector
 	Fields fields.Selector
 	// At is the freshness of the state that is read.

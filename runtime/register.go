@@ -19,7 +19,8 @@ import (
 //   - a kind that is already registered
 //   - a Go type that is already registered for another kind or version: clients could not tell the two kinds apart. Declare a
 //     second struct, or for a Resource a second spec type: `type WidgetSpecV2 WidgetSpec`
-//   - a type without TypeMeta or ObjectMeta, or a type whose JSON does not show them
+//   - a type without TypeMeta or ObjectMeta, or a type whose JSON does not begin with kind and apiVersion or has no metadata,
+//     because a tag is wrong or missing
 //   - a type whose DeepCopyObject method returns another type, because the type embeds a Resource and inherits its method
 //   - a selectable field that the type does not have
 //   - struct tags that are not valid: see package constraint
@@ -29,8 +30,8 @@ import (
 //
 //	err := runtime.Register[*unstructured.Unstructured](scheme, gv.WithKind("Gadget"), runtime.KindOptions[*unstructured.Unstructured]{})
 //
-// They share one Go type, so a Scheme identifies such an object by its kind and apiVersion. [Kind.New] and [Kind.NewList] set
-// both. All fields of an object are kept, and metadata has the usual fields, as in a custom resource whose schema is `type:
+// These kinds share one Go type, so a Scheme identifies such an object by its kind and apiVersion. [Kind.New] and [Kind.NewList]
+// set both. All fields of an object are kept, and metadata has the usual fields, as in a custom resource whose schema is `type:
 // object` with x-kubernetes-preserve-unknown-fields. All versions of such a kind have the same fields: a conversion changes
 // apiVersion alone, and needs no function. [KindOptions].Schema and [KindOptions].Convert are for kinds that need more.
 func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {

@@ -18,7 +18,7 @@ import (
 )
 
 // Scheme holds the registered kinds. Use [NewScheme] to make one; the zero Scheme is not usable. All methods may be called
-// concurrently, also while kinds are registered: a reader sees the whole kind, or nothing of it.
+// concurrently, also while kinds are registered: another call finds the whole kind, or nothing of it.
 //
 // A Scheme implements apimachinery's ObjectTyper, ObjectCreater, ObjectDefaulter and ObjectConvertor, so
 // helpers written against those accept it.

@@ -25,7 +25,8 @@ import (
 type ObjectSchema interface {
 	// Conform adapts an object to the schema in place, as a Go type does when JSON is decoded into it. Fields that are not
 	// specified are removed, and the paths of at most report of them are returned ("spec.sise"). metadata is reduced to the
-	// fields of a metav1.ObjectMeta. Metadata of a wrong type is an error; if the object was stored, it is dropped instead.
+	// fields of a metav1.ObjectMeta. A field of metadata that has a wrong type is an error; if stored is set, it is removed
+	// instead.
 	Conform(object map[string]any, stored bool, report int) (unknown []string, err error)
 	// SetDefaults sets defaults in place. It must be idempotent. A method that may make a small object large must call grows with
 	// the number of bytes of defaults set so far, before it sets them and each time that this number has doubled. grows may be

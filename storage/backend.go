@@ -176,11 +176,12 @@ type Waker interface {
 	// the error that ended the feed. f is called at the latest when the feed is closed, the backend is closed, or the context
 	// given to Watch ends. If none of these ever happens, f is never called.
 	//
-	// Wake belongs to the caller of Next. It must not be called during a Next. When it has returned true, neither Wake nor
-	// Next may be called before f is called. RequestProgress and Close may be called at any time. They do not wait for f,
-	// which may run after they have returned. No lock is held when f is called: f may wait, and may call every method that a
-	// reader may call. Nothing waits for the goroutine of f; the caller of Wake must do that if needed. The goroutine's
-	// labels for profiles (runtime/pprof) may be those of a writer. What the caller did before Wake happens before f.
+	// Wake is for the goroutine that calls Next, and must not be called during a Next. After Wake has returned true, neither
+	// Wake nor Next may be called before f is called. RequestProgress and Close may be called at any time. They do not wait
+	// for f, which may run after they have returned. No lock is held when f is called: f may wait, and may call every method
+	// that a reader may call. Nothing waits for the goroutine of f; the caller of Wake must do that if needed. The
+	// goroutine's labels for profiles (runtime/pprof) may be those of a writer. Everything that the caller did before it
+	// called Wake happens before f, in the sense of the Go memory model.
 	Wake(f func()) bool
 }
 

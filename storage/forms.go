@@ -6,9 +6,9 @@ import (
 )
 
 // Forms keeps what readers derive from one event or from a block of records, such as its encoding in another version or media
-// type. Each form is made once for all readers. A Forms of the function NewForms keeps all its forms for as long as it lives,
-// which is as long as the event is in a cache's log. The forms of FormCache.NewForms count against the cache's budget. All
-// methods may be called concurrently; a nil *Forms keeps nothing.
+// type. Each form is made once for all readers. A Forms that the function NewForms made keeps all its forms until Drop is
+// called. A cache has the Forms of an event as long as the event is in its log. The forms in a Forms that FormCache.NewForms
+// made count against the budget of that FormCache. All methods may be called concurrently; a nil *Forms keeps nothing.
 type Forms struct {
 	cache *FormCache      // the cache whose budget counts the forms; nil: none
 	grown func(bytes int) // called for each form that is kept; may be nil

@@ -23,8 +23,8 @@ type Source interface {
 	// Stat returns the current revision of a key by a linearizable read that transfers no value.
 	Stat(ctx context.Context, key string) (Stat, error)
 	// UpdateFrom is Update for a caller that already has a state of the object, current or not. change is called with that
-	// state first. If the outcome stores nothing (an error, no change, or a dry run), it is used only when that state is
-	// confirmed to be current. Otherwise change is called again with the current state.
+	// state first. If the outcome stores nothing (an error, no change, or a dry run), UpdateFrom first checks that this state
+	// is current. If it is not, change is called again with the current state.
 	UpdateFrom(ctx context.Context, from Record, opts WriteOptions, change ChangeFunc) (Record, error)
 }
 

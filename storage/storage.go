@@ -193,7 +193,8 @@ type Event struct {
 	// InitialEnd marks the bookmark at the end of the initial events.
 	InitialEnd bool
 	// Forms keeps what is derived from Record for all watchers; nil keeps nothing. A Deleted event may share the Forms of
-	// events of another type that have another Record. Forms of a Deleted event therefore need a different key.
+	// events of another type, whose Record is different. So the keys for forms of a Deleted event must differ from those for
+	// forms of other events.
 	Forms *Forms
 }
 

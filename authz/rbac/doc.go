@@ -21,9 +21,10 @@
 // among the RoleBindings of the namespace. Its cost is proportional to the number of these bindings and of the rules of their
 // roles, and to the logarithm of the number of all objects.
 //
-// A change of one object costs the logarithm of the number of objects, times the number of subjects of a binding: it copies the
-// path to the object and shares the rest with the previous Policy. Only two kinds of readings cost time proportional to the
-// number of all objects: the first one, and one for which a [runtime.Reader] has no record of the single changes (it sets Reset).
+// A Policy keeps the objects in trees. A change of one object makes a new Policy, which copies the tree nodes on the path to the
+// object and shares the others with the previous Policy. The cost is proportional to the logarithm of the number of objects,
+// times the number of subjects of a binding. Reading all objects costs time proportional to their number. That happens at the
+// first reading, and when a [runtime.Reader] does not know the single changes (it sets Reset).
 //
 // # Missing and stale objects
 //

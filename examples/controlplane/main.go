@@ -16,9 +16,9 @@
 //
 // Users are those of --token-auth-file and of the client certificates of --client-ca-file. If neither is given, the only user is
 // an administrator in system:masters. The administrator's certificate, token and kubeconfig (admin.kubeconfig) are in --cert-dir.
-// If users are given, the certificate and the token there are not valid. Requests without credentials are those of
-// system:anonymous. In the mode AlwaysAllow, the default, this is so only for the health paths, and other requests without
-// credentials are refused.
+// If one of the two flags is given, this certificate and this token are not valid. The user of a request without credentials is
+// system:anonymous. In the mode AlwaysAllow, the default, that applies only to the health paths, and other requests without
+// credentials are refused. With --anonymous-auth=false all requests without credentials are refused.
 //
 // # Serving certificate
 //

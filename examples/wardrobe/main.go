@@ -37,7 +37,7 @@ import (
 const group = "wardrobe.example.com"
 
 //go:embed *.go
-var source embed.FS // kubectl explain prints its comments
+var source embed.FS // kubectl explain prints the comments in these files
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")

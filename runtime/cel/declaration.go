@@ -145,6 +145,7 @@ type Variable struct {
 	// Optional gives the variable the type optional(Type).
 	Optional bool
 	// SizesOthers means that cost estimates use the size of this variable also for names that are not variables, such as names of
-	// types. Rules in schemas set it, because kube-apiserver ignores the name there.
+	// types. Rules in schemas set it, because the cost estimates of kube-apiserver for such rules do not compare the name of the
+	// variable.
 	SizesOthers bool
 }

@@ -35,7 +35,7 @@ type Options struct {
 // Hooks are functions that a Client calls synchronously; any of them may be nil. They must return quickly, and may be called
 // concurrently. No argument contains a secret.
 type Hooks struct {
-	// Retry is called before the pause after which a request is sent again, with the error in its answer.
+	// Retry is called before the pause after which a request is sent again. err is the error in the last answer to the request.
 	Retry func(method, url string, err error, after time.Duration)
 	// Credentials is called if a token or certificate file could not be read again. The old token or certificate stays in use.
 	Credentials func(file string, err error)
@@ -81,9 +81,9 @@ var ErrTooLong = errors.New("the answer is too long")
 
 // Client sends requests to one server. Use [New] to make a Client, and close it. All methods may be called concurrently.
 //
-// Errors are StatusErrors of apimachinery if the answer was an error: they have the Status in its body, or one for its code, with
-// the texts of client-go. They are a *url.Error if there was no answer or it could not be read. The *url.Error wraps
-// [ErrTooLong], [ErrClosed] or the context's error if that is the reason.
+// If the answer was an error, the methods return a StatusError of apimachinery. It has the Status in the body of the answer, or
+// else a Status for the code of the answer, with the text of client-go. If there was no answer, or the answer could not be read,
+// the error is a *url.Error. The *url.Error wraps [ErrTooLong], [ErrClosed] or the context's error if that is the reason.
 type Client struct {
 	opts      Options
 	base      *url.URL // without query; its path does not end with a slash

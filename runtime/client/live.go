@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// where returns the resource of the objects, for reads that ask the server.
+// where returns the resource of the objects, for reads that send a request to the server.
 func (r *reader) where(ctx context.Context) (*source, error) {
 	if v := r.view(); v.source != nil {
 		return v.source, nil

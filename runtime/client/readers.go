@@ -106,10 +106,10 @@ func (o ReadersOptions) withDefaults() ReadersOptions {
 //   - Exactly is answered from a log of changes with a limited size. States from before the last list are Expired.
 //   - Live sends a request to the server, and decodes the objects of the answer: they are not the objects in memory.
 //   - Changes uses the log too. The log is kept when the objects are listed again, so that no deletion is lost.
-//   - Changed may be later than the newest change, and may grow without a change, because a list shows what has changed but not
-//     when. After the first list it is the revision of that list. After a later list that found changes it is the revision of the
-//     later list. After dropped objects were loaded again it grows even if they are the same. An index that is compared with
-//     Changed is then rebuilt without need. Changed never misses a change that the Reader has received.
+//   - The Revision that Changed returns may be later than the newest change, and may grow without a change, because a list shows
+//     what has changed but not when. After the first list the Revision is that of the list. After a later list that found changes
+//     it is that of the later list. After dropped objects were loaded again it grows even if they are the same. An index that is
+//     compared with Changed is then rebuilt without need. Changed never misses a change that the Reader has received.
 //   - Field selectors other than metadata.name and metadata.namespace are evaluated by the server, whatever the freshness. With
 //     Exactly they are an error.
 //

@@ -6,8 +6,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/spelling"
 )
 
-// misspelt returns the tag of this package that the name of another tag probably stands for, or "". It knows what other languages and
-// libraries call a rule, and names of five letters or more that differ from a tag in one or two.
+// misspelt returns the tag of this package that the name of another tag probably stands for, or "". It recognizes the names that
+// other languages and libraries have for a rule. It also recognizes names of five letters or more that differ from a tag in one
+// or two letters.
 func misspelt(name string) string {
 	for meant, others := range map[string][]string{
 		"minimum": {"min", "gte"}, "maximum": {"max", "lte"}, "exclusiveMinimum": {"exclusiveMin"}, "exclusiveMaximum": {"exclusiveMax"},

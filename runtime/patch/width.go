@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// MaxMembers bounds the members of one map, set or list of type map in an object whose fields are managed one by one. The time of
-// structured-merge-diff grows with the square of the members. The bound applies to the sum of the squares and of a cost for each
-// member, which grows with its depth. For example, 30,000 fields in small maps, or 10,000 fields at a depth of 40, are about the
-// maximum.
+// MaxMembers bounds an object whose fields are managed one by one: one map, set or list of type map may have about this many
+// members. The time of structured-merge-diff grows with the square of that number. The bound applies to a sum over the whole
+// object: the squares of the numbers of members, and for each member a cost that grows with its depth. For example, 30,000 fields
+// in small maps, or 10,000 fields at a depth of 40, are about the maximum.
 const MaxMembers = 10000
 
 // Costs, in comparisons of two members. Applying a configuration of cost maxWidth to an object of the same cost takes about half

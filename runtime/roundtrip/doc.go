@@ -37,10 +37,10 @@
 // as those of a Strategy. A value of a fill function is kept if it obeys the tags, and is replaced if it does not.
 //
 // Texts are made from the pattern or the format of a field and must then obey all its rules; numbers are made between their
-// bounds, and often are a bound. For a field whose rules no value obeys, or none of the first few hundred texts, no error is
-// reported: the field is left out if it may be absent, and otherwise has a value that is not valid. Lists and maps get at most a
-// thousand items to reach minItems or minProperties. uniqueItems has no effect on arrays, which have a fixed number of items.
-// Defaults are set after the random values.
+// bounds, and often are a bound. If no value obeys the rules of a field, or none of the first few hundred texts does, no error is
+// reported. The field is then left out if it may be absent, and otherwise has a value that is not valid. Lists and maps get at
+// most a thousand items to reach minItems or minProperties. uniqueItems has no effect on arrays, which have a fixed number of
+// items. Defaults are set after the random values.
 //
 // Kinds without a Go type are not checked, also if they have a schema and a conversion.
 //

@@ -13,7 +13,7 @@ import (
 
 // CheckFields returns an error if JSON loses a field of the Go type of a kind, or shows the field under its Go name. It looks at
 // t, at the types of its fields Spec and Status, and at all struct types below them that are of the same packages or have no
-// name. Types of other packages are left alone: their authors may have reasons.
+// name. Types of other packages are not checked, because such fields may be intended there.
 func CheckFields(t reflect.Type) error {
 	own := map[string]bool{"": true, t.PkgPath(): true}
 	if t.Kind() == reflect.Struct {

@@ -8,11 +8,11 @@ import (
 
 const refPrefixV2 = "#/definitions/"
 
-// V2 converts definitions to the form of OpenAPI v2, which has neither oneOf, anyOf, not, nor nullable. These are left out,
-// except that a value that may be a string or a number becomes a string, as in every Kubernetes API. References get the prefix of
-// OpenAPI v2 and are not wrapped in allOf. Defaults are left out, because kube-apiserver has none in this form. A kind that may
-// have any fields becomes an object without properties, as in kube-apiserver, because some clients that validate by this form
-// would reject fields that are not named. The argument is not changed.
+// V2 converts definitions to the form of OpenAPI v2, which does not have the keywords oneOf, anyOf, not and nullable. These are
+// left out, except that a value that may be a string or a number becomes a string, as in every Kubernetes API. References get the
+// prefix of OpenAPI v2 and are not wrapped in allOf. Defaults are left out, because kube-apiserver has none in this form. A kind
+// that may have any fields becomes an object without properties, as in kube-apiserver, because some clients that validate by this
+// form would reject fields that are not named. The argument is not changed.
 func V2(definitions map[string]spec.Schema) map[string]spec.Schema {
 	out := make(map[string]spec.Schema, len(definitions))
 	for name, s := range definitions {

@@ -5,7 +5,7 @@ import "iter"
 
 // Nearest returns the name in known that differs least from name. If several names differ equally, it returns the first of them.
 // It returns "" if each name differs in more than most bytes. The difference is the number of bytes that must be added, removed
-// or replaced. The time is proportional to the length of name times the lengths of all names.
+// or replaced. The time is proportional to the length of name times the sum of the lengths of all known names.
 func Nearest(name string, known iter.Seq[string], most int) string {
 	best, least := "", most+1
 	for other := range known {

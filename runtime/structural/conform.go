@@ -21,9 +21,9 @@ type ConformOptions struct {
 }
 
 // Conform does for an untyped object what decoding does for an object of a Go type. apiVersion and kind must be strings, metadata
-// is converted as by an ObjectMeta, members that the schema does not specify are removed, and so are nulls that are not allowed.
-// The metadata of embedded resources is treated like that of the object. Conform returns the paths of unknown fields: first those
-// below metadata, then the pruned ones, then those in embedded resources, each part sorted.
+// is converted as decoding it into an ObjectMeta does, members that the schema does not specify are removed, and so are nulls
+// that are not allowed. The metadata of embedded resources is treated like that of the object. Conform returns the paths of
+// unknown fields: first those below metadata, then the pruned ones, then those in embedded resources, each part sorted.
 //
 // If Conform returns an error, the object must not be used, because it may have been changed in part. The schema may be nil; then
 // only apiVersion, kind and metadata remain. Conform calls [Schema.PruneObject] and [Schema.DropNulls], and does the work of
@@ -54,9 +54,10 @@ func (s *Schema) Conform(object map[string]any, options ConformOptions) ([]strin
 	return append(unknown, more...), nil
 }
 
-// CoerceEmbedded converts the metadata of embedded resources as by an ObjectMeta, and returns the sorted paths of the fields that
-// an ObjectMeta does not have. apiVersion and kind must be strings. Fields of a wrong type are dropped if the options say so;
-// otherwise the error is about the first such field by its path. The root is an embedded resource only if the schema says so.
+// CoerceEmbedded converts the metadata of embedded resources as decoding it into an ObjectMeta does, and returns the sorted paths
+// of the fields that an ObjectMeta does not have. apiVersion and kind must be strings. Fields of a wrong type are dropped if the
+// options say so; otherwise the error is about the first such field by its path. The root is an embedded resource only if the
+// schema says so.
 func (s *Schema) CoerceEmbedded(path *field.Path, value any, options ConformOptions) ([]string, *field.Error) {
 	return s.coerce(value, coercion{path: path, drop: options.DropInvalidMetadata, report: options.Report})
 }

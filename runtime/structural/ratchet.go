@@ -236,7 +236,8 @@ func (p Pair) Member(name string) Pair {
 	return Pair{}
 }
 
-// Element returns the pair of an element of a list of type map. It is not known for other lists.
+// Element returns the pair of an element of a list of type map. The pair of an element of another list is not known: see
+// [Pair.Known].
 func (p Pair) Element(index int) Pair {
 	value, ok := p.value.([]any)
 	old, okOld := p.old.([]any)

@@ -39,10 +39,10 @@ type Options struct {
 	// addresses and ports this server can reach, and what is served there. Set it only if these users may know that.
 	ShowErrors bool
 	// Identify returns the identity that this server presents to the webhook at hostPort ("hooks.example.com:443",
-	// "name.namespace.svc:8443"). nil means none. It is called when the Caller has no connections to the webhook; the result is
-	// kept until they are dropped.
+	// "name.namespace.svc:8443"). nil means none. It is called at the first call for a configuration. The result is kept until
+	// the configuration is dropped: see [Caller].
 	Identify func(hostPort string) (Identity, error)
-	// Timeout limits a call, with reading the answer and all retries. 0 means 30 seconds.
+	// Timeout limits a call, including the reading of the answer and all retries. 0 means 30 seconds.
 	Timeout time.Duration
 	// MaxAnswer limits the bytes of an answer's body, both as it is sent and after decompression. 0 means 16 MiB.
 	MaxAnswer int64
@@ -76,8 +76,9 @@ var errClosed = errors.New("webhook: the caller is closed")
 
 // Caller owns the connections to webhooks. Use [New] to make one. All methods may be called concurrently.
 //
-// Clients with equal configurations share connections. Connections that were not used for ten minutes are dropped, and so are the
-// least recently used ones if there are too many.
+// Clients with equal configurations share connections. A connection that is idle for 90 seconds is closed. At each call, the
+// Caller drops the configurations that were not used for ten minutes, with their connections and their [Identity]. If there are
+// more than 200 configurations, it also drops the least recently used ones.
 type Caller struct {
 	opts  Options
 	life  context.Context

@@ -10,7 +10,7 @@
 // # Security
 //
 // A user who may define a webhook chooses an address that this server connects to from inside its network. Anybody who may create
-// a CustomResourceDefinition may be such a user. The package prevents that such users explore the network:
+// a CustomResourceDefinition may be such a user. The package prevents such users from exploring the network:
 //
 //   - Redirects are refused, as the aggregator of kube-apiserver refuses those of aggregated servers by default. A webhook must
 //     have a certificate that its definition trusts; a redirect could make this server call plain HTTP servers and services of

@@ -57,8 +57,8 @@ func (a *attempt) begin() (err error) {
 	return err
 }
 
-// carry writes the changes that the journal has. It skips those that an earlier transaction wrote which failed after its last
-// page had been written.
+// carry writes the changes that the journal has. It skips those that the file has already: an earlier transaction may have
+// written them, and failed after it had written its last page.
 func (a *attempt) carry() error {
 	there := a.state.revision
 	for _, c := range a.carried {

@@ -50,10 +50,11 @@ type Options struct {
 	// which the next Open removes. Shrink has no effect on Windows.
 	Shrink bool
 	// Quota bounds the bytes of the file that are in use. 0 is all that the disk has except for 64 MiB or a sixteenth of it,
-	// whichever is less. That much is always left to other files, where the system reports the size of the disk (Linux). One
-	// transaction may exceed the bound by what it writes. Other values must be at least 4 MiB. A file has two to three times the
-	// size of the objects in it, and a server keeps the objects in memory: where memory is limited, a Quota as large as that
-	// memory keeps clients from storing more than fits into it.
+	// whichever is less. That much is left to other files, where the system reports the size of the disk (Linux); only
+	// deletions and other commits that are accepted in a full file may use some of it. One transaction may exceed the bound
+	// by what it writes. A Quota other than 0 must be at least 4 MiB. A file has two to three times the size of the objects
+	// in it, and a server keeps the objects in memory: where memory is limited, a Quota as large as that memory keeps clients
+	// from storing more than fits into it.
 	Quota int64
 	// Hooks are called about the backend's work; nil funcs are not called.
 	Hooks Hooks
@@ -255,8 +256,9 @@ func (b *Backend) Close() error {
 	return b.closing
 }
 
-// Health implements storage.Healther. It reads the file. If the last transaction failed, it also tries to write. Damage in the
-// file because of which keys do not expire is an error too. A full file is no error as long as deletions work: see Ready.
+// Health implements storage.Healther. It reads the file. If the last transaction failed, it also tries to write. It also
+// returns an error if damage in the file prevents keys from expiring. A full file is no error as long as deletions work: see
+// Ready.
 func (b *Backend) Health(ctx context.Context) error {
 	b.mu.Lock()
 	closed, failed, stuck, refuses := b.closed, b.failed, b.stuck, b.refuses

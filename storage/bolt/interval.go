@@ -128,7 +128,7 @@ func (d *deferred) expireDue(now time.Time) (expired bool) {
 	return len(made) > 0
 }
 
-// begin starts a flush of all changes and requests.
+// begin starts a flush of all changes and requests in its own goroutine.
 func (d *deferred) begin(now time.Time) {
 	f := d.flush(now)
 	f.requests, f.dirty = d.requests, d.failed != nil

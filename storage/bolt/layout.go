@@ -46,11 +46,11 @@ import (
 //     scattered for a single change.
 //
 // If the store was not closed cleanly and revisions are reserved above its own, its revision is the one after the reserved
-// ones. A file has format version 1 until the first commit with a TTL. From then on it has version 2: releases that know only
-// version 1 refuse it, because they would never delete what is to expire. While it has a journal it has version 3, and after
-// Close 1 or 2 again. So releases without the journal refuse a file that was not closed, or a snapshot, instead of losing
-// what is in the journal. They can read it once this release has opened and closed it. Later releases will read all these
-// versions; a file of a later version is refused.
+// ones. A file has format version 1 until the first commit with a TTL. From then on it has version 2: releases that support
+// only version 1 refuse it, because they would never delete the keys that expire. While it has a journal it has version 3,
+// and after Close 1 or 2 again. So releases without the journal refuse a file that was not closed, or a snapshot, instead of
+// losing what is in the journal. They can read it once this release has opened and closed it. Later releases will read all
+// these versions; a file of a later version is refused.
 const (
 	metaBucket   = "meta"
 	logBucket    = "log"

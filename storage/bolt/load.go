@@ -20,10 +20,11 @@ import (
 const loadBytes = 8 << 20
 
 // Load implements storage.Loader, in many transactions. Open refuses a file whose Load was not finished. Load needs 16 bytes
-// of memory for each value, and temporary room beside the file for all values. Errors besides those of the interface:
-// ErrNoSpace, an invalid key or revision, and two values with the same revision (each commit changes one key, so a revision
-// has at most one value). A value with a TTL is ErrUnsupported, because kvs does not have the time that it has left; Snapshot
-// and Restore keep TTLs. After an error other than ErrNotEmpty the Backend refuses every write.
+// of memory for each value, and for a temporary file in the same directory as much disk space as all values take. Errors
+// besides those of the interface: ErrNoSpace, an invalid key or revision, and two values with the same revision (each commit
+// changes one key, so a revision has at most one value). A value with a TTL is ErrUnsupported, because kvs does not say how
+// much of the TTL is left; Snapshot and Restore keep TTLs. After an error other than ErrNotEmpty the Backend refuses every
+// write.
 func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storage.KV, error]) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -213,7 +214,8 @@ func (l *load) complete(total int64) error {
 	return nil
 }
 
-// spool is a temporary file of values. Where the system allows that it has no name, and it is removed when it is closed.
+// spool is a temporary file of values. If the system allows an open file without a name, the spool has none. It is removed
+// when it is closed.
 type spool struct {
 	file   *os.File
 	out    *bufio.Writer

@@ -113,7 +113,7 @@ func (p *pending) drain(heard bool) error {
 	return nil
 }
 
-// clear is forget for the time while there are changes that the trees do not have.
+// clear removes history like forget, while there are changes that the trees do not have yet.
 func (p *pending) clear() {
 	p.pressure.urgent = p.desperate()
 	defer func() { p.pressure.urgent, p.limit = false, 0 }()

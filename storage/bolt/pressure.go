@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// fullWindow is how long history is kept while the file is full. It is removed sooner if its room is needed at once.
+	// fullWindow is how long history is kept while the file is full. History is removed sooner if its pages are needed at
+	// once.
 	fullWindow = time.Second
 	// fullTime is how long a file may be full, although there seems to be room, before its history is removed.
 	fullTime = 10 * time.Second
-	// forgetRetry is the pause before all history is removed again, when there was no room for the smallest step of that.
+	// forgetRetry is the pause after an attempt to remove all history, when there was no room for the smallest step of it.
 	forgetRetry = 10 * time.Second
-	// refillRetry is the minimum pause between two attempts to make the last room again.
+	// refillRetry is the minimum pause between two attempts to make the last room (see spare.go) again.
 	refillRetry = 100 * time.Millisecond
 )
 
@@ -31,16 +32,17 @@ type pressure struct {
 	urgent bool      // all history may be removed
 	spent  bool      // the last room was removed
 	refill time.Time // making the last room has failed and is not tried before
-	unload func()    // writes the carried changes in steps; nil for a writer that carries nothing
+	unload func()    // writes the carried changes (see writer.carried) in steps; nil for a writer that carries nothing
 }
 
-// press removes the spare. From then on no commit that makes the store grow is accepted, even if that fails.
+// press switches the writer to a full file and removes the spare. From then on no commit that makes the store grow is
+// accepted, even if the spare cannot be removed.
 func (w *writer) press(now time.Time) {
 	w.congest(now, w.b.errFull())
 	w.pressure.kept = w.update(txn.dropReserve) != nil
 }
 
-// congest switches the writer to a full file, with err as the reason.
+// congest switches the writer to a full file. Commits that make the store grow fail with err.
 func (w *writer) congest(now time.Time, err error) {
 	p := &w.pressure
 	if p.gauge = (gauge{}); p.since.IsZero() {
@@ -52,8 +54,8 @@ func (w *writer) congest(now time.Time, err error) {
 	w.b.setFull(err)
 }
 
-// relieve makes the spare again if there is room for several, and reports whether the file has one. After a failure it is not
-// tried again for ten times as long as the attempt took, unless must is set.
+// relieve makes the spare again if there is room for four of them, and reports whether the file has one. After a failure
+// relieve waits ten times as long as the attempt took before it tries again, unless must is set.
 func (w *writer) relieve(now time.Time, must bool) bool {
 	p := &w.pressure
 	if !p.full {
@@ -66,7 +68,7 @@ func (w *writer) relieve(now time.Time, must bool) bool {
 		w.congest(now, w.b.errFull())
 		return false
 	}
-	p.full = false // the spare leaves to others what a file that is not full leaves to them
+	p.full = false // so that the transaction leaves bytes of the disk to other files: see bound
 	if err := w.update(func(t txn) error { return addSpare(t.tx) }); err != nil {
 		end := time.Now()
 		p.retry = end.Add(10 * end.Sub(now))
@@ -79,8 +81,8 @@ func (w *writer) relieve(now time.Time, must bool) bool {
 	return true
 }
 
-// desperate reports whether history must be removed now. Otherwise there seems to be room: the file can often be written
-// again soon.
+// desperate reports whether all history must be removed now: there is too little room, or the file has been full for longer
+// than fullTime. Otherwise the file can often be written again soon.
 func (w *writer) desperate() bool {
 	return w.b.room() < 2*spareBytes || time.Since(w.pressure.since) > fullTime
 }
@@ -98,8 +100,8 @@ func (w *writer) fits(waiting int, batch []*request) bool {
 	return !grows || w.pressure.gauge.takes(w.b, int64(waiting), int64(size))
 }
 
-// spend removes the history that is older than fullWindow to make room, and reports whether there is room for the batch then.
-// No changes wait to be written except the carried ones.
+// spend removes the history that is older than fullWindow, and reports whether there is room for the batch then. It must be
+// called only if no changes wait to be written except the carried ones.
 func (w *writer) spend(now time.Time, batch []*request) bool {
 	w.history.window = min(fullWindow, w.b.opts.Window)
 	w.history.note(now, w.state.revision)
@@ -110,7 +112,9 @@ func (w *writer) spend(now time.Time, batch []*request) bool {
 	return w.fits(0, batch)
 }
 
-// squeeze answers a batch in a full file. Commits that make the store grow are refused, and the others are done in steps.
+// squeeze answers a batch in a full file. Commits that make the store grow are refused, and the others are made in steps,
+// which become smaller when one does not fit. If a single commit does not fit, squeeze removes history, and then the last
+// room.
 func (w *writer) squeeze(batch []*request) {
 	if len(w.carried) > 0 && w.pressure.unload != nil {
 		w.pressure.unload()
@@ -149,7 +153,7 @@ func (w *writer) squeeze(batch []*request) {
 	w.refillLast()
 }
 
-// spendLast removes the last room, and returns true if there was any.
+// spendLast removes the last room. It returns false if the last room was removed before, or cannot be removed.
 func (w *writer) spendLast() bool {
 	if w.pressure.spent {
 		return false
@@ -158,7 +162,8 @@ func (w *writer) spendLast() bool {
 	return w.update(txn.dropLast) == nil
 }
 
-// refillLast makes the last room again after history has been removed, if it fits.
+// refillLast makes the last room again if it was removed. It removes history first. If the last room does not fit, refillLast
+// tries again after refillRetry.
 func (w *writer) refillLast() {
 	p := &w.pressure
 	if !p.spent || time.Now().Before(p.refill) {
@@ -195,7 +200,8 @@ func (w *writer) forget() (some bool) {
 	return some
 }
 
-// tidy is compaction after a compaction has found no room. It reports whether it has removed anything.
+// tidy removes history after a normal compaction has failed because there was no room. It reports whether it has removed
+// anything.
 func (w *writer) tidy(now time.Time) (some bool) {
 	if !w.pressure.full {
 		w.press(now)

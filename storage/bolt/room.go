@@ -19,9 +19,9 @@ const (
 	roomTime = 100 * time.Millisecond
 )
 
-// growth returns by how many bytes a file with pages of size bytes may grow, on the disk and by the quota. It is negative if the
-// holes are larger than the room on the disk, or if the file is larger than its quota, as it can be if its free pages were no
-// neighbours.
+// growth returns by how many bytes a file with pages of size bytes may grow, on the disk and by the quota. It is negative if
+// the holes need more bytes than the disk has, or if the file is larger than its quota. A file can become larger than its
+// quota when its free pages are too scattered for what is written.
 func (b *Backend) growth(size int64) int64 {
 	left := b.diskGrowth(size)
 	if q := b.opts.Quota; q > 0 {
@@ -30,9 +30,10 @@ func (b *Backend) growth(size int64) int64 {
 	return left
 }
 
-// diskGrowth returns by how many bytes a file with pages of size bytes may grow on the disk: by the free bytes of the disk without
-// those left to other files, and without those for the holes in the file, which are pages that were never written. A full file may
-// grow by what is left to other files too: see bound. Where the system does not report the free bytes, they are no bound.
+// diskGrowth returns by how many bytes a file with pages of size bytes may grow on the disk: by the free bytes of the disk,
+// minus those left to other files, minus those that the holes in the file will need. Holes are pages that were never written.
+// A full file may also use the bytes that are left to other files: see bound. Where the system does not report the free
+// bytes, they are no bound.
 func (b *Backend) diskGrowth(size int64) int64 {
 	left := int64(math.MaxInt64 / 4)
 	if available, capacity, ok := diskRoom(b.file); ok {
@@ -82,14 +83,14 @@ func (b *Backend) freePages() int {
 	return s.FreePageN + s.PendingPageN
 }
 
-// gauge remembers a measured room for a while. Its fields belong to the writer's goroutine.
+// gauge keeps the result of room for roomTime. Its fields belong to the writer's goroutine.
 type gauge struct {
 	left int64
 	at   time.Time
 }
 
-// takes reports whether there is room for size bytes of keys and values besides the bytes that wait to be written. In pages
-// they take twice as much.
+// takes reports whether there is room for size bytes of keys and values besides the bytes that wait to be written. Pages take
+// twice as many bytes as the keys and values in them.
 func (g *gauge) takes(b *Backend, waiting, size int64) bool {
 	need := 2*(waiting+size) + leastRoom
 	if now := time.Now(); g.left < need || now.Sub(g.at) > roomTime {

@@ -6,13 +6,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The spare, and the last room, are room in the file itself that commits which make the store grow can never use. It is zeros, which are removed
-// when the disk is full, so that deletions and compaction can continue. Its pieces are as large as the largest page that a
-// transaction may have to write anew. So the room can be used without free neighbours, and the spare fits again into the
-// pages that are free afterwards. A file without a spare accepts no commit that makes it grow until it has one.
+// The spare and the last room are values of zeros in the file. Commits that make the store grow can never use their pages.
+// When the disk is full, the spare is removed, and deletions and compaction continue in its pages. The pieces of both are as
+// large as the largest page that a transaction may have to write anew. So a transaction can use a piece without free
+// neighbouring pages, and the spare fits again into the pages that are free afterwards. A file without a spare accepts no
+// commit that makes it grow until it has one.
 //
-// Small pages break up the free neighbours that the spare leaves. The last room is removed only when a transaction for one change
-// finds no place, and is made again as soon as it fits.
+// After the spare was removed, small pages may be written between its free pages, so that a large page fits nowhere. The last
+// room is for that case: it is removed only when a transaction for a single change does not fit, and is made again as soon as
+// it fits.
 const (
 	spareValue  = 32 << 10 // two of them are in a page
 	spareValues = 6
@@ -65,7 +67,8 @@ func (t txn) dropLast() error {
 }
 
 // settleInSteps is settle for a full disk. It removes the spare, and then writes the content of the journal into the trees in
-// transactions that become smaller when one does not fit. The smallest one may take the last room.
+// transactions that become smaller when one does not fit. If the smallest one does not fit, settleInSteps removes the last
+// room.
 func settleInSteps(update func(func(txn) error) error, settle func(t txn, limit int) (left int, err error)) error {
 	if err := update(txn.dropReserve); err != nil {
 		return err

@@ -77,9 +77,9 @@ func (w *writer) update(fn func(txn) error) error {
 }
 
 // bound sets by how much a transaction may make a file with pages of size bytes grow. Every growth costs an additional flush, so
-// the file grows by more than the transaction needs. A file that is not full leaves some room of the disk to others, and also to
-// itself when it is full: its free pages may be no neighbours then, and those after its end are. A large entry needs up to 17
-// neighbours.
+// the file grows by more than the transaction needs. A file that is not full leaves some bytes of the disk unused, for other
+// files and for the time when it is full itself. The free pages of a full file may be scattered, but a large entry needs up
+// to 17 neighbouring pages. New pages at the end of the file are always neighbours.
 func (w *writer) bound(db *bbolt.DB, size int64) {
 	page := db.Info().PageSize
 	db.AllocSize, db.MaxSize = page, 0

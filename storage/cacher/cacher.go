@@ -22,8 +22,8 @@ type Options struct {
 	// that selects one value is proportional to the records found. A change wakes only the watches that select one of its
 	// values. An index costs some 60 bytes a record.
 	IndexFields, IndexLabels []string
-	// Window is how long changes are kept for watches and older states; 0 is 5 min. It should be above three minutes, because
-	// a server sends bookmarks each minute.
+	// Window is how long changes are kept for watches and older states; 0 is 5 min. It should be above three minutes: a
+	// server sends bookmarks about once a minute, and a client resumes a watch at the last bookmark that it has received.
 	Window time.Duration
 	// WindowBytes is about how much memory older states and changes may take, whatever Window is. 0 means a quarter of the
 	// bytes of all records, at least 8 MiB and at most 128 MiB.

@@ -27,10 +27,10 @@
 //
 // # The storage below
 //
-// If it is a storage.Source, like a storage.Store, the cache begins with the oldest state that it retains, or at the revision
-// that a storage.Replayer recommends, and replays the changes since. So watches resume across a restart. Unreadable records
-// are kept as such: only operations that must show them fail. Over any other Interface the cache begins with the latest list.
-// While that fails, for example because of an unreadable record, the storage below serves everything.
+// If it is a storage.Source, like a storage.Store, the cache begins with the oldest state that the Source retains, or at the
+// revision that a storage.Replayer recommends, and replays the changes since. So watches resume across a restart. Unreadable
+// records are kept as such: only operations that must show them fail. Over any other Interface the cache begins with the
+// latest list. While that fails, for example because of an unreadable record, the storage below serves everything.
 //
 // The cache never shows a state that did not exist. If the store is at a lower revision than before (restored from a backup
 // under a running server), all watches end with an *ExpiredError and the cache is filled anew. Meanwhile the storage below

@@ -114,7 +114,7 @@ func (c *Cacher) forget(ended error) {
 	c.idle = idle{}
 }
 
-// mark is the cache's state of knowledge before a read of the store.
+// mark has the epoch of the cache, and the revision that it had reached, before a read of the store.
 type mark struct{ epoch, reached int64 }
 
 // doneLoading ends an attempt to fill the cache. The caller holds mu.
@@ -220,7 +220,8 @@ func (c *Cacher) beat() {
 	c.timer.Reset(beatPeriod)
 }
 
-// tick removes what is too old and watches that are abandoned. If the storage below is idle, tick asks it for a sign of life.
+// tick removes what is too old and watches that are abandoned. If the storage below is idle, tick requests progress, to find out
+// whether it still answers.
 func (c *Cacher) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 func (b *Backend) Replay() int64 { return 2000 }
 
 // Oldest implements storage.Historian. Readers cannot get from etcd the revision at which it was compacted, and
-// compact_rev_key only has the compactions of the servers that use it. So Oldest searches the history for the first revision
-// that can be read, by counts of one key. The number of counts is one more than the binary logarithm of the revisions since
-// the last compaction that is known here, and two when nothing was compacted since then. An etcd that was never compacted
-// begins at revision 1.
+// compact_rev_key only has the compactions of the servers that use it. So Oldest finds the first revision that can be read by
+// a binary search, in which it counts one key at each revision. The number of counts is one more than the binary logarithm of
+// the number of revisions since the last compaction that is known here. It is two if nothing was compacted since then. An
+// etcd that was never compacted begins at revision 1.
 func (b *Backend) Oldest(ctx context.Context) (int64, error) {
 	known := b.compacted.Load()
 	head, err := b.now(ctx, 0)

@@ -4,7 +4,8 @@
 //	obj, err := r.Get(ctx, "default", "a", runtime.Freshness{})
 //
 // A Reader implements runtime.Reader over a storage.Interface. Over a storage.Differ, such as a cache of package cacher, it
-// reads from memory. It is a package of its own, because it uses only this interface of a cache.
+// reads from memory. The package does not depend on package cacher: it uses a cache only through the interface
+// storage.Differ.
 //
 // # Freshness
 //
@@ -15,8 +16,8 @@
 //
 // # Shared objects
 //
-// An object is decoded when it is first read, and kept for all readers of that state. Of each object the state that was
-// decoded last is kept, within Options.KeepBytes. An evicted object is decoded again.
+// An object is decoded when it is first read, and kept for all readers of that state. For each object, only the state that
+// was decoded last is kept, within Options.KeepBytes. An evicted object is decoded again.
 //
 // # Objects that cannot be read
 //

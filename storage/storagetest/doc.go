@@ -36,5 +36,5 @@
 // backends tests that need thousands of commits stop after some seconds. With -short all tests are shorter.
 // KEELSON_SOAK=duration makes each random test run for that long: each concurrent history, each fault, each kill test.
 //
-// The example of [Backend] is a complete backend of 150 lines that passes.
+// The example of [Backend] is a complete backend of 150 lines that passes the tests.
 package storagetest

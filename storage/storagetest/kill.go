@@ -27,10 +27,10 @@ type Killed struct {
 
 // Kill tests that the store with this name in stores keeps what it acknowledged when its process is killed. The test binary
 // runs itself as a child, in which concurrent clients commit, read and watch. The parent kills the child (SIGKILL) at random
-// times, also while it opens the store. Then the parent opens the store and checks that each acknowledged commit is there
-// (or, for a weaker store, all up to one), and that no revision was given twice. Every state that was shown to a reader or
-// watcher must be unchanged or ErrCompacted, and the history must lead to the state found. Kill runs for some seconds, or
-// KEELSON_SOAK=duration. The package's TestMain must call [Child].
+// times, also while it opens the store. Then the parent opens the store and checks that each acknowledged commit is there,
+// and that no revision was given twice. A [Killed] that is Weaker may lack acknowledged commits, but only the last ones.
+// Every state that was shown to a reader or watcher must be unchanged or ErrCompacted, and the history must lead to the state
+// found. Kill runs for some seconds, or KEELSON_SOAK=duration. The package's TestMain must call [Child].
 func Kill(t *testing.T, stores map[string]Killed, name string) {
 	t.Helper()
 	store, ok := stores[name]

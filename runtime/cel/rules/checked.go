@@ -122,6 +122,7 @@ func (n *node) count() int {
 	return sum
 }
 
-// Take returns the rules of a schema that [Compiler.Check] found no errors in during the last minute, or nil if the rules are not
-// there any more. They are those that [Compiler.Compile] returns. A second call for the same schema returns nil.
+// Take returns the rules of a schema in which [Compiler.Check] found no errors during the last minute, or nil if the Compiler
+// does not have these rules any more. The rules are the same as those that [Compiler.Compile] would return. A second call for the
+// same schema returns nil.
 func (c *Compiler) Take(f structural.Fingerprint) *Rules { return c.checked.take(f) }

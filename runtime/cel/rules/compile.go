@@ -112,9 +112,9 @@ type around struct {
 	typ string
 }
 
-// compile compiles an expression, or returns the program that was compiled before. stored says that the expression may use what is
-// new in this release. It does not matter for a program that was compiled without: the features of a stored expression are those of
-// a new one and more.
+// compile compiles an expression, or returns the program that was compiled before. stored says that the expression may use the
+// features that are new in this release. A program that was compiled with stored false is returned for both, because a stored
+// expression may use all features that a new one may use.
 func (s *scope) compile(of source, stored bool) (*cel.Program, error) {
 	if p := s.made.programs[of]; p != nil {
 		return p, nil
@@ -298,10 +298,10 @@ type property struct {
 	*node
 }
 
-// Compile compiles the rules of a schema of a resource. It returns nil if the schema has no rules. The schema must be a stored
-// one: all features that any release accepts may be used in it. If a rule does not compile nevertheless, the evaluation reports
-// for every object that the rule cannot be evaluated. An error means that there are more rules than [MaxRules], [MaxRule] and
-// [MaxRuleText] allow, or that there is a fault in this program. The limits keep the running time below about a second;
+// Compile compiles the rules of a schema of a resource. It returns nil if the schema has no rules. The schema must be that of a
+// stored definition: its rules may use the features of every release. If a rule does not compile nevertheless, the evaluation
+// reports for every object that the rule cannot be evaluated. An error means that there are more rules than [MaxRules], [MaxRule]
+// and [MaxRuleText] allow, or that this package has a fault. The limits keep the running time below about a second;
 // kube-apiserver has no such limits. All regular expressions in the rules of a schema together may have a million instructions,
 // of about forty bytes each; the rules beyond that do not compile. Equal rules of one schema are compiled once.
 func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {

@@ -7,8 +7,8 @@ import (
 )
 
 // Change has the changes of a Set that an extension makes. They are collected while the extension is installed, and then
-// published in one step or abandoned. Later changes take effect at once. A nil Change is one that is published. The mutex of the
-// Set guards a Change.
+// published in one step or abandoned. Later changes take effect at once. A nil Change is treated like a published one. The mutex
+// of the Set guards a Change.
 type Change struct {
 	phase    phase
 	routes   router.Routes        // a nil handler: the key is not served any more

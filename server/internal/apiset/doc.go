@@ -15,7 +15,7 @@
 //	           requests that are decided by a policy with this Install (publish.go)
 //	retire     closes the caches of removed resources after the last request to them has ended (requests.go)
 //
-// With an error the steps are Begin and Abandon.
+// If the extension's Install returns an error, the steps are Begin and Abandon.
 //
 // One mutex, that of the Set, guards the served resources. Requests do not lock it, except for the last request to a kind that
 // was replaced.

@@ -158,7 +158,7 @@ func (t *Table) Handler(rest http.Handler) http.Handler {
 }
 
 // NotFound calls the not-found handlers for a request that nothing else serves, and reports whether one of them has answered. It
-// calls none for a path that is not plain: a handler that cleans the path would serve what was not authorized.
+// calls none for a path that is not plain: a handler that cleans the path could serve a path that was not authorized.
 func (t *Table) NotFound(w http.ResponseWriter, r *http.Request) bool {
 	info := request.InfoFrom(r.Context())
 	if info == nil || !plain(info) {

@@ -29,9 +29,10 @@ import (
 //
 // Several connections are closed at once, since choosing one means looking at all.
 //
-// Bytes that were read of connections and cannot be handled yet are bounded in all, too, since crypto/tls and net/http use
-// several times as much memory for them. If there are too many, the connections of which most was read are closed. These bytes
-// are those read of an idle connection and, over HTTP/2, those of a header that is incomplete, also while requests are in flight.
+// Bytes that were read from connections and cannot be handled yet are bounded in total, because crypto/tls and net/http use
+// several times as much memory for them. Above the bound, the connections from which most bytes were read are closed. The bytes
+// that count are those read from an idle connection and, over HTTP/2, those of an incomplete header, even while requests are in
+// flight.
 type Connections struct {
 	budget  *flowcontrol.Budget
 	o       ConnectionsOptions

@@ -19,7 +19,7 @@ import (
 //   - It lets other goroutines run before it sends a few events. The watches of a connection, of which there may be a hundred,
 //     mostly have an event at the same time. Everything that they write meanwhile is sent as one write.
 //
-// It does not wait for a time, nor for anything that may not come. As with any net.Conn of crypto/tls only one goroutine may
+// It uses no timer, and never waits for something that may not happen. As with any net.Conn of crypto/tls only one goroutine may
 // write, and Close may be called at any time.
 type frameConn struct {
 	net.Conn                      // a *tls.Conn; this type hides it, since net/http would use HTTP/1.1 for it

@@ -102,7 +102,8 @@ func (c *Conn) sendAll(p []byte) error {
 	}
 }
 
-// extend sets the deadline anew, to the time that a write that began at begun had. It returns false if the write had none.
+// extend sets a new deadline: from now on, the client has as much time as the write that began at begun had, or the limit of the
+// Listener if that write had no deadline. It returns false if there is no limit either.
 func (c *Conn) extend(begun time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *Conn) extend(begun time.Time) bool {
 	return wait > 0 && c.Conn.SetWriteDeadline(time.Now().Add(wait)) == nil
 }
 
-// late sends the kept bytes when no write has. There may be no deadline for this.
+// late sends the kept bytes if no write has sent them. The timer calls it. If no deadline is set, it uses a deadline of its own.
 func (c *Conn) late() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -124,7 +125,7 @@ func (c *Conn) late() {
 	}
 }
 
-// alone begins or ends the use of a deadline for late.
+// alone sets the deadline for late (own is true), or restores the deadline of other writes (own is false).
 func (c *Conn) alone(own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,8 +77,8 @@ func alternatives(values []any) []string {
 // MaxErrors is the maximum number of errors of one value.
 const MaxErrors = 1000
 
-// ErrNotReported takes the place of an error that is not made, because the errors before it are long enough. FieldErrors leaves
-// it out.
+// ErrNotReported takes the place of an error whose text is not made, because the bounds for errors are reached. FieldErrors
+// leaves it out.
 var ErrNotReported = errors.New("there are more errors")
 
 // Errors collects the errors of a value up to the bounds.

@@ -22,9 +22,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// CoerceMetadata converts the metadata of an object as by a metav1.ObjectMeta. It returns the paths, below metadata, of the
-// fields that an ObjectMeta does not have, at most report of them. Fields of a wrong type are an error, or are dropped if drop is
-// set. Metadata that is not an object is always an error. Nothing is done if there is no metadata.
+// CoerceMetadata converts the metadata of an object as decoding it into a metav1.ObjectMeta does. It returns the paths, below
+// metadata, of the fields that an ObjectMeta does not have, at most report of them. Fields of a wrong type are an error, or are
+// dropped if drop is set. Metadata that is not an object is always an error. Nothing is done if there is no metadata.
 func CoerceMetadata(object map[string]any, drop bool, report int) ([]string, error) {
 	value, ok := object[word.Metadata]
 	if !ok || IsCanonical(value) {

@@ -49,7 +49,7 @@ func (g *gate) Mutate(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// judgeDelete refuses the deletion of a namespace that must not be deleted, and records that of another one.
+// judgeDelete refuses the deletion of a namespace that must not be deleted, and records the deletion of any other namespace.
 func (g *gate) judgeDelete(r *admission.Request) error {
 	if r.Operation != admission.Delete {
 		return nil

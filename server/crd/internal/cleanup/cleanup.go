@@ -4,8 +4,8 @@
 // A [Gate] is the admission plug-in that refuses creates of such objects and counts the creates in flight. [Cleanup.Run] waits
 // for these creates, deletes all objects as the user system:apiserver, waits for objects that finalizers hold, and maintains the
 // condition Terminating. Then it removes the finalizer customresourcecleanup.apiextensions.k8s.io. It may be interrupted at any
-// point and run again, and several servers may run it at the same time. [Cleanup.Sweep] deletes objects that another server let
-// in while the last object was deleted.
+// point and run again, and several servers may run it at the same time. [Cleanup.Sweep] deletes objects that creates on this
+// server added while another server deleted the last object.
 package cleanup
 
 import (
@@ -51,8 +51,9 @@ func (c *Cleanup) Run(ctx context.Context, of Definition) {
 	d.run(ctx)
 }
 
-// Sweep deletes the objects that creates on this server added after another server had seen the last object of a definition go.
-// The definition is gone. If there is a new definition of that name, the objects may belong to it and are kept.
+// Sweep deletes the remaining objects of a definition that is gone. Creates on this server may have added them after another
+// server had deleted the last object that it found. If there is a new definition of that name, the objects may belong to it and
+// are kept.
 func (c *Cleanup) Sweep(ctx context.Context, resource schema.GroupResource, name string) {
 	if err := c.sweep(ctx, resource, name); err != nil && ctx.Err() == nil {
 		c.log.Warn("objects of a definition that is gone could not be looked for", zap.String("name", name), zap.Error(err))

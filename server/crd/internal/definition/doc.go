@@ -11,8 +11,8 @@
 //	Canonicalize(crd)                       // if there are no errors
 //
 // Only SetDefaults, the PrepareFor functions and Canonicalize change anything. They change only crd; old is never changed, and
-// crd shares nothing with it afterwards. The functions have the shapes of the fields of a registry.Strategy, mostly without the
-// context. A [Validator] has the compiler for rules in CEL, which takes a while to make: a program should have one.
+// crd shares nothing with it afterwards. The functions have the signatures of the fields of a registry.Strategy, mostly without
+// the context. A [Validator] has the compiler for rules in CEL, which takes a while to make: a program should have one.
 //
 // A registry itself does what it does for all kinds. It validates the metadata, except for the rule for the name and the
 // annotation that protected groups need. It sets uid, resourceVersion, creationTimestamp and the generation, which grows with

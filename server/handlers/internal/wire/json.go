@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// textual is what JSON and YAML have in common.
+// textual has the methods that JSON and YAML have in common.
 type textual struct{}
 
 func (textual) objects() bool { return false }
 
-// jsonText is what both forms of JSON have in common. An event is a line:
+// jsonText has the methods that compact and indented JSON have in common. An event is a line:
 //
 //	{"type":"ADDED","object":{"kind":"Widget",...}}
 type jsonText struct{ textual }

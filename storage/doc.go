@@ -3,7 +3,8 @@
 // # Terms
 //
 //   - A [Backend] stores bytes under keys and numbers its commits. It has five methods and one revision counter for the whole
-//     store. Packages memory, bolt and etcd provide backends.
+//     store. Packages memory, bolt and etcd provide backends: bolt is a file for one server, etcd a cluster for several
+//     servers, and memory is for tests and for objects that may be lost.
 //   - A [Record] is one stored object in the form that readers need: canonical bytes, shared and immutable. It is never a
 //     decoded object.
 //   - [Interface] is the storage of one resource as a registry uses it. It takes objects and returns records. A [Store]

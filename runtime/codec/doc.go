@@ -1,6 +1,9 @@
 // Package codec encodes and decodes API objects in JSON, YAML, CBOR and protobuf, and negotiates the format of requests and
 // responses.
 //
+// A program needs few of its functions: [Encode] and [Decode] for single objects, [Unmarshal] for JSON with problems as
+// kube-apiserver words them, and [Typed] for an own storage. The others serve the handlers and the storage of this library.
+//
 // Decoding is strict, lenient, or reports warnings: see [Validation]. Protobuf is for Go types with generated methods or protobuf
 // tags: see [ProtobufFormat]. A [Typed] encodes the objects of one kind for storage.
 //

@@ -1,5 +1,5 @@
 // Package live holds named values that can be replaced while other goroutines use them, such as the members of authn.Live,
-// authz.Live and admission.Live.
+// authz.Live and admission.Live. Programs use those, and seldom this package.
 //
 //	var plugins live.Members[Plugin]
 //	plugins.Set("quota", quota, nil)

@@ -7,6 +7,9 @@
 // reads from memory. The package does not depend on package cacher: it uses a cache only through the interface
 // storage.Differ.
 //
+// A server gives its extensions readers of its own kinds, as runtime.Readers; a program of its own reads those of another server
+// by client.Readers, which implements the same interface over HTTP.
+//
 // # Freshness
 //
 // Cached is the Match Acknowledged of package storage. It waits until the cache has the writes that were acknowledged through

@@ -126,7 +126,7 @@ type Options struct {
 //
 // The address of a document in /openapi/v3 has a ?hash=. Clients may cache the document of such an address for ever. A request
 // with another hash is redirected (301) to the address with the current hash. The hash is computed from the bytes of the
-// document, or from [Digester]s before the document is made.
+// document, or given by the resources, see [Digester].
 //
 // A document is stored compressed, in both forms, and sent compressed to clients that accept gzip. The documents of fifty kinds
 // take much less than one MiB. When a document is made, it is parsed with the parsers of clients. If a parser fails, requests for

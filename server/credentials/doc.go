@@ -12,7 +12,8 @@
 // # Files
 //
 // The directory (mode 0700) has four files (mode 0600). Each file is replaced as a whole, so that the directory is usable even if
-// the process ends during a write. The next Open uses the files that are still valid.
+// the process ends during a write. The next Open uses the files that are still valid. If other users of the machine have
+// permissions for the directory or a file in it, Open removes these permissions.
 //
 //   - ca.pem: the authority's certificate and key, valid for ten years. Everybody who has the key can make credentials, also
 //     those of an administrator.

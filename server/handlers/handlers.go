@@ -129,8 +129,8 @@ type Options struct {
 	// MinRequestTimeout is the shortest duration of a watch without timeoutSeconds. The duration is chosen at random, up to twice
 	// as long. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
-	// WriteTimeout is how long a client that does not read may block one write of a watch. After that, the connection is aborted.
-	// 0 is 30 seconds, negative is no limit.
+	// WriteTimeout is how long a client that does not read may block one write of a watch. After that, the watch is aborted. 0 is
+	// 30 seconds, negative is no limit.
 	WriteTimeout time.Duration
 	// Warnings are texts that every answer has in Warning headers, for example that the version is deprecated.
 	Warnings []string

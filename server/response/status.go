@@ -16,8 +16,8 @@ import (
 // Status returns the complete Status of err for clients, which is the first of these:
 //
 //   - the Status of an apimachinery StatusError in the chain of err, even if it is a Status of success;
-//   - 504 Timeout for a context that has ended;
 //   - the Status of an error of package storage, such as 410 for an ExpiredError;
+//   - 504 Timeout for a context that has ended;
 //   - otherwise 500 with the text of the error and no reason.
 //
 // Long texts are cut: see [MaxMessage].

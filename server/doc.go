@@ -43,8 +43,8 @@
 //
 // Besides /api and /apis a server has the paths /openapi/v2 and /openapi/v3, /version, /healthz, /livez and /readyz (see
 // [Check]), /metrics and /metrics/slis (see package server/metrics), and those of [Host.Handle]. The path / lists all of them. By
-// default everybody may read /version and the health paths, authenticated users may also read discovery and OpenAPI, and only
-// members of system:masters may do anything else, such as read /metrics.
+// default everybody may read /version, /healthz, /livez and /readyz (not the paths of single checks), authenticated users may
+// also read discovery and OpenAPI, and only members of system:masters may do anything else, such as read /metrics.
 //
 // # Limits
 //

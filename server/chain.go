@@ -48,14 +48,14 @@ const (
 )
 
 // InsertBefore returns chain with more filters directly before, and so around, the filter with that name. It is for
-// Serving.Filters, which without TrustFilters may insert only before filters behind FilterAuthorize. If the chain has no such
-// filter, New fails.
+// Serving.Filters. Without TrustFilters, name must be that of a filter behind FilterAuthorize. If the chain has no filter with
+// that name, New fails.
 func InsertBefore(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
 	return insert(chain, name, 0, more)
 }
 
-// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters, which may
-// insert filters after FilterAuthorize or after a filter behind it. If the chain has no such filter, New fails.
+// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters. Without
+// TrustFilters, name must be FilterAuthorize or that of a filter behind it. If the chain has no filter with that name, New fails.
 func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
 	return insert(chain, name, 1, more)
 }
@@ -104,7 +104,7 @@ func (s *Server) chain() []NamedFilter {
 }
 
 // Guards returns the names of the filters that guard a server. Serving.Filters may not change them, unless TrustFilters is set.
-// The list has also the name "audit", although no server has a filter of that name yet.
+// The list also has the name "audit", which is kept for a filter that no server has yet.
 func Guards() []string {
 	return []string{FilterPolicy, FilterAuthenticate, "audit", FilterImpersonate, FilterAuthorize}
 }
@@ -141,8 +141,9 @@ func (s *Server) buildHandler() (http.Handler, error) {
 	return h, nil
 }
 
-// Rearrange returns the chain own as changed by filters, which is a Serving.Filters. The error says which change of filters is
-// not allowed without TrustFilters. Rearrange is for a program that rearranges a chain on behalf of others.
+// Rearrange calls filters, a function as in Serving.Filters, with the chain own, and returns the chain that the function makes of
+// it. The error says which change is not allowed without TrustFilters. Rearrange is for a program that sets Serving.Filters
+// itself and has to apply the Filters of its users, too.
 func Rearrange(own []NamedFilter, filters func([]NamedFilter) []NamedFilter) ([]NamedFilter, error) {
 	const cure = "; leave it as it is, or set Serving.TrustFilters"
 	guarded, last := map[string]func(http.Handler) http.Handler{}, "" // the filters up to the last guard, and the name of that guard

@@ -12,30 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Computed has the functions of a kind whose objects are computed, or are kept by another system, and not in the storage of the
-// server:
+// Computed has the functions of a kind whose objects are not in the storage of the server: they are computed, or another system
+// keeps them:
 //
 //	server.Kind("Outfit", server.KindOptions[*Outfit]{Computed: &server.Computed[*Outfit]{Get: getOutfit, List: listOutfits}})
 //
-// The kind has the verbs of the functions that are set, which is at least one. The functions are called concurrently, after
-// authorization, admission and the rules of struct tags. The call has the user and the namespace, says whether nothing must be stored
-// (DryRun), and is the context of the request. The functions check the preconditions in their opts.
-// Errors should be those of k8s.io/apimachinery/pkg/api/errors; any other error is answered with 500. Objects that a function
-// returns are encoded by the server, and must not be changed afterwards.
+// The kind has the verbs of the functions that are set. At least one function must be set. The functions are called concurrently,
+// after authorization, admission and the rules of struct tags. The argument call has the user and the namespace, and is the
+// context of the request. If its DryRun is true, the function must not store anything. The functions check the preconditions in
+// their opts. Errors should be those of k8s.io/apimachinery/pkg/api/errors; any other error is answered with 500. Objects that a
+// function returns are encoded by the server, and must not be changed afterwards.
 //
-// If the kind has several versions, each has functions of its own; Create and Update are for the hub alone. A kind that needs more,
-// such as a list in pages, has a Storage: see package registry.
+// If the kind has several versions, each version has functions of its own, and only the hub (see Version) may have Create and
+// Update. A kind that needs more, such as a list in pages, has a Storage: see package registry.
 type Computed[P runtime.Object] struct {
 	// Get returns the object with a name. With Update it serves PATCH, too.
 	Get func(call *registry.Call, name string) (P, error)
-	// List returns the objects in the namespace of the call, or in all namespaces if that is "". The server selects those that the
-	// client wants by labels, name and namespace; opts has the selectors, for functions that can save work by them. The list has no
-	// resourceVersion and is never divided into pages.
+	// List returns the objects in the namespace of the call, or in all namespaces if the namespace is "". The function may ignore
+	// the selectors in opts, since the server itself selects objects by labels, name and namespace. A function that uses the
+	// selectors can save work. The list has no resourceVersion and is never divided into pages.
 	List func(call *registry.Call, opts *metav1.ListOptions) ([]P, error)
 	// Watch begins a watch, which ends with the call. The objects of its events are of type P.
 	Watch func(call *registry.Call, opts *metav1.ListOptions) (registry.ObjectWatch, error)
-	// Create serves POST. It may change obj. It returns the object that was made or, for a kind whose objects are questions, such as
-	// an access review, the answer.
+	// Create serves POST. It may change obj. It returns the object that was made. For a kind whose objects are questions, such as
+	// an access review, it returns the object with the answer.
 	Create func(call *registry.Call, obj P, opts *metav1.CreateOptions) (P, error)
 	// Update serves PUT and, with Get, PATCH. It calls change with the current object, which change may modify, and stores the
 	// object that change returns. It may call change again with a newer object. If change returns an error, Update returns that
@@ -180,8 +180,8 @@ func typed[P runtime.Object](obj runtime.Object) (P, error) {
 //	Subresources: map[string]server.Subresource{"rotate": server.Action("Rotation", rotate)}
 //
 // T is registered as kind in the version of the resource. do is called concurrently, after authorization, admission and the rules
-// of struct tags, with the name of the object whose subresource it is. It may change in. If it returns nil and no error, the
-// answer is a Status. The server does not check whether there is an object with that name: do has to. Errors are like those of
+// of struct tags. Its name is that of the object whose subresource is requested. The server does not check whether that object
+// exists: do has to. do may change in. If do returns nil and no error, the answer is a Status. Errors are like those of
 // [Computed].
 func Action[P runtime.Pointer[T], T any](kind string, do func(call *registry.Call, name string, in P) (P, error)) Subresource {
 	if do == nil {

@@ -17,8 +17,8 @@
 //	...
 //	err = srv.Run(ctx)
 //
-// A [Group] has versions, and a [Version] has resources. [Kind] describes the resource of a Go type, or of a kind without a Go type.
-// [New] makes a [Server], which [Server.Run] serves until its context ends. [Server.Install] adds an [Extension] at any time.
+// A [Group] has versions, and a [Version] has resources. [Kind] describes the resource of a Go type, or of a kind without a Go
+// type. [New] makes a [Server]. [Server.Run] serves it until a context ends. [Server.Install] adds an [Extension] at any time.
 // [ListenAndServe] does all that for a program that is one server.
 //
 // # Further documentation
@@ -26,22 +26,34 @@
 //   - [KindOptions]: the rules, defaults, columns, subresources and selectable fields of a kind. Rules that hold for every object
 //     are struct tags: see package github.com/keelson-dev/keelson/runtime/constraint.
 //   - [Version]: kinds with several versions. [Server.MigrateStorage]: how to change the version that is stored.
-//   - [Policy]: authentication, authorization and admission, and who may do what by default.
+//   - [Policy]: authentication, authorization and admission, and what each user may do by default.
 //   - [Host]: how to change the policy, and add groups and paths, while the server serves.
 //   - [Limits]: the memory that a server takes, and how to set GOMEMLIMIT.
 //   - [Typed]: how the program itself reads, writes and watches objects. [Server.Loopback]: the same with clients of client-go and
 //     controller-runtime.
-//   - [Types]: how to serve the types of an existing api package.
+//   - [Types]: how to serve the types of an existing api package. [Computed] and [Action]: kinds and subresources whose objects
+//     are not stored.
+//   - [Server.Handler]: how to serve beside other routes of a program, or below a path.
 //   - Package github.com/keelson-dev/keelson/server/builtin: an extension with what controllers and Helm need, such as namespaces,
 //     config maps, secrets, leases, events and a garbage collector. Without it the server does not check that a namespace exists.
+//   - Packages server/builtin/rbac and server/crd: extensions with roles and bindings, and with CustomResourceDefinitions.
+//   - Package server/servertest: a whole server in a test. Package server/registry/strategytest: tests of the rules of a kind.
+//
+// # Paths
+//
+// Besides /api and /apis a server has the paths /openapi/v2 and /openapi/v3, /version, /healthz, /livez and /readyz (see
+// [Check]), /metrics and /metrics/slis (see package server/metrics), and those of [Host.Handle]. The path / lists all of them. By
+// default everybody may read /version, /healthz, /livez and /readyz (not the paths of single checks), authenticated users may
+// also read discovery and OpenAPI, and only members of system:masters may do anything else, such as read /metrics.
 //
 // # Limits
 //
-// The memory, time and connections that clients can take are bounded. In this table "the memory" is GOMEMLIMIT, where that
-// environment variable is set. For an option that is a number, 0 means the default and a negative number means no bound. A negative
-// time, Limits.MaxHeaderBytes or bolt.Options.Quota is an error. A bound by user or by address that is above the bound in all has no
-// effect. The last column has the status code of the answer, or what happens. Where [Server.Handler] is mounted in the http.Server of
-// a program, the bounds marked * are those of that http.Server.
+// The memory, time and connections that clients can take are bounded. In this table "the memory" is GOMEMLIMIT; if that
+// environment variable is not set, a part of the memory is no bound. "In all" means all clients together, and "by user" each
+// user. A bound for each user or address has no effect if it is above the bound in all. For an option that is a number, 0 means
+// the default and a negative number means no bound. A negative time, Limits.MaxHeaderBytes or bolt.Options.Quota is an error. The
+// last column has the status code of the answer, or the effect, when a bound is reached. Where [Server.Handler] is mounted in the
+// http.Server of a program, the bounds marked * are those of that http.Server.
 //
 //	Requests
 //	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
@@ -68,7 +80,7 @@
 //	Bodies and objects
 //	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413
 //	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
-//	  defaults added to a body without a Go type             half of that                                   Limits.MaxDecodedBytes                      413
+//	  defaults added to an object without a Go type          half of the above                              Limits.MaxDecodedBytes                      413
 //	  items of each list or map in metadata                  10,000                                         Limits.MaxMetadataItems                     422
 //	  encoded object                                         1.5 MiB                                        Limits.MaxObjectBytes                       413
 //	  operations of a JSON patch, array items that it moves  10,000, 100,000,000                            Limits.Patches                              413

@@ -25,13 +25,13 @@ import (
 // Extension adds a capability to a server: groups, policy, paths, health checks, metrics and background work. Package
 // github.com/keelson-dev/keelson/server/builtin has extensions of this library.
 //
-// Server.Install calls Install once. Requests see nothing of what it adds until it returns. Then they see all of it, policy
-// before routes, so that no kind is served without the policy that guards it. If Install returns an error, nothing that it added
-// is left, and the methods of the host return an error from then on.
+// Server.Install calls Install once. Nothing that Install adds affects a request before Install returns. Then everything takes
+// effect, the policy before the routes, so that no kind is served without the policy that guards it. If Install returns an error,
+// everything that it added is removed, and the methods of the Host return an error from then on.
 //
-// Install starts background work with [Host.Go]. That work may use the host as long as it runs, for example to serve and withdraw
-// kinds that come and go. After Install has returned, each call of a method takes effect at once, as a whole. To make several
-// changes in one step, install another extension.
+// Install starts background work with [Host.Go]. That work may use the Host as long as it runs, for example to serve and withdraw
+// kinds that come and go. After Install has returned, each call of a method of the Host takes effect at once, as a whole. To make
+// several changes in one step, install another extension.
 type Extension interface {
 	// Install adds the capability by the methods of h.
 	Install(h *Host) error
@@ -43,8 +43,8 @@ type ExtensionFunc func(h *Host) error
 // Install implements Extension.
 func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 
-// Host has the methods by which an Extension changes the server that installs it. Only Server.Install provides one. A program
-// that changes the policy of its server does so in an ExtensionFunc, or keeps the Host that this function was called with:
+// Host has the methods by which an Extension changes the server that installs it. Only Server.Install provides a Host. A program
+// that changes the policy of its server does so in an ExtensionFunc, or keeps the Host that the ExtensionFunc was called with:
 //
 //	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
 //		return h.Authorize("example.com/readers", readers)
@@ -54,25 +54,27 @@ func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 //
 // # Names
 //
-// The names of authenticators, authorizers, plug-ins and not-found handlers are shared by all extensions. A member that is added
-// under a name in use replaces the member of that name, whichever extension has added it, and also a plug-in of the server
-// itself. Use names with a domain of the program, such as "example.com/limit". Removing a name that is not in use is not an
-// error.
+// Authenticators, authorizers, plug-ins and not-found handlers, here called members, have names, which all extensions share. A
+// member that is added under a name in use replaces the member of that name, even if another extension or Policy.Admission has
+// added that one. Use names with a domain of the program, such as "example.com/limit". Removing a name that is not in use is not
+// an error.
 //
 // # Readiness
 //
-// /readyz calls the method Ready(context.Context) error of each member that has it, and names the members that are not ready:
+// /readyz calls the method Ready(context.Context) error of each member that has this method, and names the members that are not
+// ready:
 //
-//   - Until an authenticator is ready, requests with the credentials that it is for are answered with 401.
+//   - Until an authenticator is ready, requests with credentials of its kind are answered with 401.
 //   - Until an authorizer that decides by stored objects is ready, it abstains. If it could deny, it denies with an error.
-//   - Requests that a plug-in handles wait until it is ready, for at most ten seconds. Then they are refused with 403.
+//   - Requests that a plug-in handles wait until the plug-in is ready for the first time. After ten seconds they are refused with
+//     403.
 //
 // # One state for each request
 //
-// A request uses one state of the whole policy, which is taken before the request is authenticated. It is used for
-// authentication, flow control, authorization, admission, and for whether an update may create an object. A request sees each
-// Install, and each later call of a method of the Host, as a whole or not at all. A write that has been
-// acknowledged counts in the decisions about every request that begins afterwards on this server.
+// The server takes one state of the whole policy before it authenticates a request. It uses this state for authentication, flow
+// control, authorization, admission, and to decide whether an update may create an object. Each Install, and each later call of a
+// method of the Host, affects a request as a whole or not at all. After a write of an object that decides about requests, such as
+// a role, has been acknowledged, it applies to every request that begins on this server.
 type Host struct {
 	s *Server
 	i *installation
@@ -124,36 +126,38 @@ func (h *Host) Serve(groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, nil, described(groups))
 }
 
-// Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups added them. Their watches end, other
-// requests that have begun may finish or fail, and their kinds and names become free. Stored objects stay in the storage. If
-// Withdraw returns an error, nothing is withdrawn. An extension should withdraw only resources that it has served itself. During
-// Install the resources are served until Install returns; a kind that is to be served again then needs a Group.Scheme of its own:
-// see Replace.
+// Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups added them. Watches of the resources
+// end, other requests that have begun may finish or fail, and the names of kinds and resources become free. Stored objects stay
+// in the storage. If Withdraw returns an error, nothing is withdrawn. If resources of two groups have the same objects, both must
+// be withdrawn in one call. An extension should withdraw only resources that it has served itself. If Install calls Withdraw, the
+// resources are served until Install returns. A kind that the same Install serves again needs a Group.Scheme of its own: see
+// Replace.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error {
 	return h.s.set.Withdraw(h.i.change, resources)
 }
 
-// Replace ends serving resources, some of which may not be served, and serves groups, in one step: no request sees a state
-// between. If it returns an error, nothing has changed. Watches of the resources end, as with Withdraw. Other requests that have
-// begun finish with the kinds and handlers that they began with.
+// Replace ends serving resources and serves groups, in one step: no request sees a state between. A resource that is not served
+// is ignored. If it returns an error, nothing has changed. Watches of the resources end, as with Withdraw. Other requests that
+// have begun finish with the kinds and handlers that they began with.
 //
-// During Install it takes effect when Install returns. A request that was authenticated before that, and reaches the resource
-// after it, is answered with 429 and Retry-After. A kind that is served again needs a Group.Scheme of its own, since the server's
-// scheme has the old kind until that is withdrawn.
+// If Install calls Replace, the change takes effect when Install returns. A request that was authenticated before the change, and
+// reaches the resource after it, is answered with 429 and Retry-After. A kind that is served again needs a Group.Scheme of its
+// own, since the server's scheme has the old kind until the old kind is withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, resources, described(groups))
 }
 
-// Delegate has a handler answer all requests of a group version, such as one of an API server behind this one: the requests below
-// /apis/<group>/<version>, or /api/<version> for the core group, and the version's discovery document there. It replaces the
-// handler that was given before. A group version is either delegated or served by the server itself. While it is one, the other
-// is refused with ErrServed, unless the same Install withdraws the first. /apis, /apis/<group> and OpenAPI list only what the
-// server serves itself.
+// Delegate makes handler answer all requests of a group version, for example if another API server has that version: the requests
+// below /apis/<group>/<version>, or /api/<version> for the core group, and the version's discovery document there. A second call
+// for the same group version replaces the handler. A group version is either delegated or served by the server itself. Delegating
+// one that is served, or serving one that is delegated, is refused with ErrServed, unless the same Install ends the other. /apis,
+// /apis/<group> and OpenAPI list only what the server serves itself.
 //
-// The handler receives requests that have been authenticated, and authorized by their path. It does admission itself. A path that
-// could be read in two ways, with "//", ".." or an encoded slash in it, is answered with 404, so that the path that the handler
-// sees is the path that was authorized. The user is authn.UserFrom of the request's context; the credential is not passed on.
-// kubectl reaches the resources of a delegated version only with --raw, since discovery does not list them.
+// The handler receives requests that have been authenticated, and authorized by their path. The server does no admission for
+// them: the handler has to. A path that could be read in two ways, with "//", ".." or an encoded slash in it, is answered with
+// 404, so that the path that the handler sees is the path that was authorized. authn.UserFrom returns the user from the request's
+// context. The request has no credentials any more. kubectl reaches the resources of a delegated version only with --raw, since
+// discovery does not list them.
 func (h *Host) Delegate(gv schema.GroupVersion, handler http.Handler) error {
 	if len(validation.IsDNS1123Subdomain(gv.Group)) > 0 && gv.Group != "" || len(validation.IsDNS1035Label(gv.Version)) > 0 || handler == nil {
 		return fmt.Errorf("server: Host.Delegate %q: want a group version such as example.com/v1, and a handler", gv)
@@ -166,18 +170,18 @@ func (h *Host) RemoveDelegate(gv schema.GroupVersion) error {
 	return h.s.set.Delegate(h.i.change, gv, nil)
 }
 
-// ShowVerbs has discovery list only these verbs of a served resource, in all its versions, for example while its objects are
-// being removed. Verbs that the resource does not have are left out. Without verbs discovery lists all verbs that the resource
-// has. Requests are answered as before.
+// ShowVerbs makes discovery list only these verbs of a served resource, in all its versions, for example while its objects are
+// being removed. Verbs that the resource does not have are left out. If ShowVerbs is called without verbs, discovery lists all
+// verbs that the resource has again. ShowVerbs does not change which requests are answered.
 func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
 	return h.s.set.ShowVerbs(h.i.change, resource, verbs)
 }
 
-// Authenticate adds an authenticator, or replaces the authenticator of that name, for all requests that come afterwards. It is
-// called before the authenticator of the options, in the order of kube-apiserver: see authn.Live. Its users become members of
-// system:authenticated. If a has a method Ready(context.Context) error, /readyz calls it as the check "authenticator-" and the
-// name. Until a is ready, it must return an error for the credentials that it is for, so that no such request is taken for one of
-// system:anonymous.
+// Authenticate adds an authenticator, or replaces the authenticator of that name, for all requests that come afterwards. The
+// authenticators that Authenticate has added are called before those of Policy, in the order of kube-apiserver: see authn.Live.
+// Their users become members of system:authenticated. If a has a method Ready(context.Context) error, /readyz calls it as the
+// check "authenticator-" and the name. Until a is ready, a must return an error for credentials of its kind, so that no request
+// with such a credential is taken for one of system:anonymous.
 func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 	if name == "" || a == nil {
 		return fmt.Errorf("server: Host.Authenticate %q: %w", name, authn.ErrMember)
@@ -188,13 +192,15 @@ func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 	})
 }
 
-// Authorize adds an authorizer, or replaces the authorizer of that name, for all requests that come afterwards. It is called
-// after those that are there already, and cannot deny what one of them allows. An authorizer that denies first has to be part of
-// Policy.Authorizer, or of the authorizer of the name MastersAuthorizer, such as authz.Union(deny, authz.Masters()).
+// Authorize adds an authorizer, or replaces the authorizer of that name, for all requests that come afterwards. A new authorizer
+// is called after those that exist already, and cannot deny what one of them allows. An authorizer that has to deny before others
+// allow must be the first part of Policy.Authorizer. Without Policy.Authorizer, replace the authorizer of the name
+// MastersAuthorizer, for example by authz.Union(deny, authz.Masters()).
 //
-// An authorizer that decides by stored objects reads them from Readers. It may be an authz.Pinner, so that all decisions about a
-// request use one state of the objects. Until the objects are loaded it must abstain or, if it could deny, return authz.Deny with
-// an error. If it has a method Ready(context.Context) error, /readyz calls it as the check "authorizer-" and the name.
+// An authorizer that decides by stored objects reads the objects from Readers. It may be an authz.Pinner, so that all decisions
+// about a request use one state of the objects. Until the objects are loaded the authorizer must abstain. If it is one that can
+// deny, it must return authz.Deny with an error instead. If a has a method Ready(context.Context) error, /readyz calls it as the
+// check "authorizer-" and the name.
 //
 // Package github.com/keelson-dev/keelson/server/builtin/rbac has an authorizer by roles and bindings that are stored, and package
 // github.com/keelson-dev/keelson/authz/rbac has one by roles that are given in Go.
@@ -227,9 +233,9 @@ func (h *Host) Admit(plugins ...admission.Plugin) error {
 	})
 }
 
-// Control replaces the flow controller, which at first is the one that Limits describe. nil admits every request. Each request is
-// released by the controller that admitted it. The old and the new controller do not share their counts, so that the limits of
-// both add up until the old requests have ended.
+// Control replaces the flow controller. The first one is that of Limits.MaxReadsInFlight and MaxWritesInFlight. nil admits every
+// request. Each request is released by the controller that admitted it. The old and the new controller do not share their counts,
+// so that the limits of both add up until the old requests have ended.
 func (h *Host) Control(c flowcontrol.Controller) error {
 	return h.i.do(func(m *members) { m.turns = c })
 }
@@ -260,7 +266,8 @@ func (h *Host) RemovePlugin(name string) error {
 }
 
 // Readers returns readers of the objects of all kinds that are served, and of the kinds that the extension itself adds. They are
-// for policy, plug-ins and controllers. A strategy or a plug-in reads another kind by its call:
+// for authenticators, authorizers and controllers. A strategy reads objects of other kinds by its registry.Call, and an admission
+// plug-in by its admission.Request:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.To, runtime.Freshness{})
 func (h *Host) Readers() runtime.Readers { return h.s.policy.readers }
@@ -272,7 +279,7 @@ func (h *Host) CollectGarbage() error {
 	return h.i.do(func(*members) { h.s.collects.Store(true) })
 }
 
-// Catalogue returns the catalogue of what the server serves.
+// Catalogue returns the list of the kinds that the server serves, with access to their objects.
 func (h *Host) Catalogue() *catalogue.Catalogue { return h.s.Catalogue() }
 
 // Registry returns the registry of a resource that is served, for registry.For. It returns an error for a resource whose Storage
@@ -290,10 +297,11 @@ func (h *Host) Check(checks ...Check) error {
 // Metrics returns a registerer for collectors whose metrics /metrics shows with those of the server.
 func (h *Host) Metrics() prometheus.Registerer { return h.s.metrics.Registerer() }
 
-// Limits returns the limits of the server, with the defaults in place of zeros where this package has the default.
+// Limits returns the limits of the server, with defaults in place of zeros. A field whose default is that of another package,
+// such as MaxBodyBytes, may still be 0, which means that default.
 func (h *Host) Limits() Limits { return h.s.opts.Limits }
 
-// Bytes returns the budget of Limits.Bytes, for memory that an extension takes on behalf of clients.
+// Bytes returns the budget of Limits.Bytes, in which an extension counts memory that it takes on behalf of clients.
 func (h *Host) Bytes() *flowcontrol.Budget { return h.s.bytes }
 
 // Handle serves a fixed path ("/debug/state"), behind the filter chain. If path ends with "/", it also serves all paths below it.
@@ -313,11 +321,11 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 	return h.i.handle(path, handler)
 }
 
-// NotFound adds a function, or replaces the function of that name, for authorized requests that would be answered with 404,
-// because there is no such resource, delegate or path, and no such document of discovery or OpenAPI. The function answers the
-// request and returns true, or writes nothing and returns false if the request is not for it. Then the next function is called,
-// in the order in which they were added. Anything that a function writes before it returns false is sent before the 404. A path
-// that could be read in two ways, as for Delegate, is answered with 404 without a call of the functions.
+// NotFound adds a function, or replaces the function of that name, for authorized requests that would otherwise be answered with
+// 404, because there is no such resource, delegate or path, and no such document of discovery or OpenAPI. The function answers
+// the request and returns true, or returns false if the request is not for it. The functions are called in the order in which
+// they were added, until one returns true. A function must write nothing before it returns false, because that would be sent
+// before the 404. A path that could be read in two ways (see Delegate) is answered with 404 without a call of the functions.
 func (h *Host) NotFound(name string, serve func(w http.ResponseWriter, r *http.Request) bool) error {
 	if name == "" || serve == nil {
 		return fmt.Errorf("server: Host.NotFound %q: want a name and a function", name)
@@ -330,15 +338,15 @@ func (h *Host) RemoveNotFound(name string) error {
 	return h.s.set.AddNotFound(h.i.change, router.NotFound{Name: name})
 }
 
-// Go runs work in the background. work must return soon after ctx ends. The server waits for it before it closes the storage.
-// work begins at once, also during Install; if Install fails, ctx ends. After the end of the server, or after Install has failed,
-// Go calls work itself, with a context that has ended.
+// Go runs work in the background. work must return soon after ctx ends. The server waits for work before it closes the storage.
+// work begins at once, also during Install; if Install fails, ctx ends. If the server has ended already, or Install has failed,
+// Go calls work with a context that has ended, and returns after work.
 func (h *Host) Go(work func(ctx context.Context)) { h.i.begin(work) }
 
-// OnClose has the server call f when it ends. At that time the last request has been answered, or its time is over, and all work
-// that [Host.Go] started has returned. The caches and the storage are still open. The function that was added last is called
-// first. f is for closing things that requests need until they end. After the end of the server f is called at once. If Install
-// fails, f is called then.
+// OnClose makes the server call f when the server ends. At that time the last request has been answered, or its time is over, and
+// all work that [Host.Go] started has returned. The caches and the storage are still open. The function that was added last is
+// called first. f is for closing things that requests need until they end. If the server has ended already, f is called at once.
+// If Install fails, f is called after Install.
 func (h *Host) OnClose(f func()) {
 	h.i.onClose(f)
 }

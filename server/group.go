@@ -29,15 +29,17 @@ type Group struct {
 	Versions []Version
 	// Scheme is the scheme in which the kinds are registered. nil is the server's scheme. Kinds in another scheme are visible
 	// only to the resources of this group. A program can then replace them by Host.Replace with a new Scheme, without effects on
-	// requests that have begun. A Scheme is used for one call of Serve or Replace.
+	// requests that have begun. A Scheme must be used for only one call of Host.Serve or Host.Replace.
 	Scheme *runtime.Scheme
-	// Conversions join the versions of a kind that has several: one Conversion for each version that is not the hub; see Convert.
-	// The hub may be in another group, which then has to be served in the same call. Both groups then have the same objects.
+	// Conversions join the versions of a kind that has several versions: one Conversion for each version that is not the hub; see
+	// Convert. The hub may be in another group. Both groups then have the same objects, and have to be served in the same call.
 	Conversions []Conversion
 }
 
-// Version is one version of a group. Several versions of a kind have several Go types. The version that is listed first is the
-// hub of the kind (see KindOptions.Hub), and Convert joins each of the other versions to the hub:
+// Version is one version of a group. Each version of a kind with Go types has a Go type of its own. One version is the hub: the
+// functions of the program, such as those of a Strategy, receive objects in the hub version, and objects of all other versions
+// are converted to and from the hub. The hub is the version that is listed first, unless KindOptions.Hub names another one.
+// Convert joins each of the other versions to the hub:
 //
 //	Versions: []server.Version{
 //		{Name: "v1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*Widget]{})}},
@@ -52,8 +54,9 @@ type Version struct {
 	Name string // such as "v1" or "v1beta1"
 	// Resources are the kinds of this version.
 	Resources []Resource
-	// Docs has the doc comments of the version's types, which become the descriptions in OpenAPI and kubectl explain: the result of
-	// schema.SourceOf for an embed.FS with the Go files. With nil only types with a method SwaggerDoc have descriptions.
+	// Docs has the doc comments of the version's types, which become the descriptions in OpenAPI and kubectl explain: the result
+	// of schema.SourceOf (package runtime/schema) for an embed.FS with the Go files. If Docs is nil, only types with a method
+	// SwaggerDoc have descriptions.
 	Docs apischema.Source
 }
 
@@ -68,8 +71,8 @@ type KindOptions[P runtime.Object] struct {
 	// ClusterScoped is true if the objects are in no namespace.
 	ClusterScoped bool
 	// Plural is the name of the resource in paths. "" is the kind in lower case with the ending that apimachinery gives it. That
-	// is correct English for most kinds (widgets, policies, classes), but not for all (boxs, buoies): then give "boxes" or
-	// "buoys".
+	// ending is correct English for most kinds (widgets, policies, classes). Set Plural for the others: "boxes" and "buoys" in
+	// place of boxs and buoies.
 	Plural string
 	// ShortNames are short names of the resource for clients, such as "po" for pods.
 	ShortNames []string
@@ -84,7 +87,7 @@ type KindOptions[P runtime.Object] struct {
 	// github.com/keelson-dev/keelson/runtime/constraint lists the tags. An object is checked by the tags of the hub, by the tags
 	// of the version of the request, and by Strategy.
 	Strategy registry.Strategy[P]
-	// Default sets defaults in place. It is called after the defaults of struct tags are set, and after every decoding, and must
+	// Default sets defaults in place. It is called after every decoding, when the defaults of struct tags have been set, and must
 	// be idempotent. Each version has its own Default. An object also gets the defaults of the hub if it was read in another
 	// version, and the defaults of the version that is stored. An absent field should therefore mean the same in all versions.
 	Default func(obj P)
@@ -102,8 +105,8 @@ type KindOptions[P runtime.Object] struct {
 	Scale *registry.Scale
 	// Subresources are further subresources, by name.
 	Subresources map[string]Subresource
-	// Computed has the functions of a kind whose objects are not in the storage of the server. The options that Storage refuses are
-	// refused with Computed, too.
+	// Computed has the functions of a kind whose objects are not in the storage of the server. The options that are refused with
+	// Storage are refused with Computed, too.
 	Computed *Computed[P]
 
 	// The options for kinds with several versions.
@@ -116,13 +119,13 @@ type KindOptions[P runtime.Object] struct {
 	// in all versions. Each version has its own values of all other options, and inherits none: give ShortNames, Categories and
 	// Columns again where they are wanted.
 	Hub bool
-	// Stored makes this version the one in which objects are stored. Without it that is the hub. Stored may be moved to another
-	// version at any time. Objects that were stored before are read in whatever registered version they are in. Their next update
-	// stores them in this version, and Server.MigrateStorage stores all of them.
+	// Stored makes this version the one in which objects are stored. Without it objects are stored in the hub version. Stored may
+	// be moved to another version at any time. Objects that were stored in another registered version before can still be read.
+	// Their next update stores them in this version, and Server.MigrateStorage stores all of them in it.
 	//
 	// While several processes serve one storage, all must have the version before one of them stores in it. Before a version is
 	// removed from a program, move Stored away from it in an earlier release, and migrate. Add a new default to all versions,
-	// since selectors look at what is stored.
+	// since selectors are evaluated on the objects as they are stored.
 	Stored bool
 	// Unserved hides the version from clients: requests are answered as if the version did not exist. Objects that are stored in
 	// this version can still be read, and objects may be stored in it.
@@ -165,19 +168,20 @@ type KindOptions[P runtime.Object] struct {
 	// which the cache is indexed. The cost of a list that selects one value then depends only on the number of objects that have it,
 	// and a changed object is compared only with the watches that select its value. An index takes some 60 bytes for each object.
 	IndexFields, IndexLabels []string
-	// Storage, when set, serves the resource instead of a backend. It is any value that implements some of the capabilities in
-	// server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these. Strategy, SelectableFields,
-	// RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then refused. Policy.Admission judges
-	// writes and connections to Storage too, unless Storage is a registry, which has its own admission. Objects that clients write
-	// get the defaults of their struct tags and are validated by these tags, as objects in a backend are.
+	// Storage, when set, serves the resource instead of the storage of the server. It is any value that implements some of the
+	// capabilities in server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these
+	// capabilities. With Storage these options are refused: Strategy, SelectableFields, SelectableFrom, RenamedFields, Scale,
+	// StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels. Policy.Admission judges writes and connections to Storage
+	// too, unless Storage is a registry, which has its own admission. Objects that clients write get the defaults of their struct
+	// tags and are validated by these tags, as objects in a backend are.
 	Storage any
-	// StoragePath is the path of the objects in the backend, below /registry. "" is <group>/<plural>, or <plural> in the core
-	// group.
+	// StoragePath is the path of the objects in the storage of the server, below /registry. "" is <group>/<plural>, or <plural>
+	// in the core group.
 	StoragePath string
 	// Table makes the tables of the kind. It is set instead of Columns.
 	Table registry.Tabler
 	// Schema is the schema of this version, for a kind without a Go type: see runtime.KindOptions. It is published in OpenAPI.
-	// Merges follow it if it is a Describer of package schema of runtime.
+	// Patches and server-side apply merge lists and maps by it if it is a Describer of package runtime/schema.
 	Schema runtime.ObjectSchema
 	// Convert converts between the versions of a kind without a Go type: see runtime.KindOptions. All versions have the same
 	// Convert.
@@ -205,8 +209,8 @@ type Column[P runtime.Object] struct {
 
 // Subresource is a resource below an object's path, such as /status.
 type Subresource struct {
-	// Storage is any value that implements some of the capabilities in server/registry. If it is a registry.Opener, it receives
-	// the registry of the resource.
+	// Storage is any value that implements some of the capabilities in server/registry. If it is a registry.Opener, its method
+	// Open is called with the registry of the resource.
 	Storage any
 	// Kind is the kind of its bodies and answers. The zero Kind is the kind of the resource. Any other kind must be in the
 	// server's scheme; SubresourceKind registers one.

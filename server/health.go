@@ -16,8 +16,9 @@ import (
 type Check struct {
 	// Name is the name of the check, which is also the end of its path, as in /readyz/<name>.
 	Name string
-	// Check returns an error if the check fails. It is called for every health request that does not exclude it, by several
-	// goroutines at a time, and should return within a second or two.
+	// Check returns an error if the check fails. It is called for every request to a health path that does not exclude it
+	// (?exclude=NAME), by several goroutines at a time, and should return within a second or two. If it fails, /readyz shows only
+	// its name, /readyz/<name> shows the error, and both are logged.
 	Check func(ctx context.Context) error
 	// ReadyOnly leaves the check out of /healthz and /livez. Its failure means that the server is alive, but not ready to serve.
 	ReadyOnly bool

@@ -24,8 +24,8 @@ import (
 )
 
 // ListenAndServe is the main function of a program that is one server: it makes a server with New, installs the extensions, and
-// runs it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). The error is that of New, Install or
-// Run, and nil after a signal. A second signal ends the process at once.
+// runs it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). It returns the error of New, Install
+// or Run. After a signal it returns nil when the server has ended. A second signal ends the process at once.
 func ListenAndServe(opts Options, extensions ...Extension) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
@@ -65,9 +65,9 @@ func reachedAt(listen string, addr net.Addr) string {
 }
 
 // Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new requests are
-// refused, requests that have begun finish within Limits.RequestTimeout, and the storage is closed. Then Serve returns nil.
-// Otherwise it returns what went wrong. It closes ln. A server serves once: a second call of Run or Serve returns an error, and
-// has no effect on the first.
+// refused, requests that have begun finish within Limits.RequestTimeout, and the storage is closed. Then Serve returns nil. If
+// the server fails or cannot be closed, Serve returns the error. In any case it closes ln. A server serves once: a second call of
+// Run or Serve returns an error, and has no effect on the first.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return s.serveAt(ctx, ln, credentials.DialableHost(ln.Addr()))
 }
@@ -171,8 +171,8 @@ func (s *Server) waitReady(ctx context.Context) bool {
 	}
 }
 
-// CheckReady makes the checks of /readyz. The error is that of the first check that fails. It has the name of the check, and the
-// reason, which /readyz does not show.
+// CheckReady makes the checks of /readyz. The error is that of the first check that fails. Its text has the name of the check and
+// the reason; /readyz does not show the reason.
 func (s *Server) CheckReady(ctx context.Context) error {
 	for _, c := range s.health.of("readyz") {
 		if err := c.Check(ctx); err != nil {

@@ -15,8 +15,10 @@ import (
 )
 
 // Limits bound the memory, time and connections that clients can take. The zero Limits has the defaults. Times and MaxHeaderBytes
-// must not be negative. The table in the package documentation also has the bounds that are not options. Connections, HeaderTimeout,
-// IdleTimeout and MaxHeaderBytes hold for Run and Serve; Server.Handler says what to set in another http.Server.
+// must not be negative. The table in the package documentation also has the bounds that are not options. In the fields of type
+// flowcontrol.Bounds, All is the bound of all clients together, User that of each user, and Address that of each address.
+// Connections, HeaderTimeout, IdleTimeout and MaxHeaderBytes hold for Run and Serve; Server.Handler says what to set in another
+// http.Server.
 //
 // # Memory
 //
@@ -61,9 +63,9 @@ type Limits struct {
 	Patches patch.Bounds
 	// MaxObjectBytes bounds an encoded object, in bytes. Above it the answer is 413; 0 is 1.5 MiB, as in etcd, negative is no bound.
 	MaxObjectBytes int
-	// Bytes bounds the bytes of memory that requests hold at the same time: in all, by user and by address. Above a bound the
-	// answer is 429. 0 in all is a sixth of GOMEMLIMIT if that is set, and else 512 MiB. 0 by user is half of the bound in all,
-	// and 0 by address is no bound; negative is no bound. These are counted:
+	// Bytes bounds the bytes of memory that requests hold at the same time. Above a bound the answer is 429. If All is 0, it is a
+	// sixth of GOMEMLIMIT if that is set, and else 512 MiB. If User is 0, it is half of All, or no bound if All is none. If
+	// Address is 0, there is no bound by address. A negative number is no bound. These are counted:
 	//
 	//   - A body above 16 KiB, and an object above 16 KiB that a request changes: sixteen times the length, for the values and
 	//     encodings that are made from it.
@@ -78,10 +80,10 @@ type Limits struct {
 	//   - The answer of a conversion webhook whose values take more than 32 KiB: its length and its values while it is decoded, for
 	//     no user. After that, twice the values for each request that receives them.
 	//
-	// A request that needs more than a whole bound takes the whole bound. If there is no room for an event, the watch ends with the
-	// error 429, and the client can continue where it was. Events that a cache makes once for all watches count once, and for no
-	// user. Such events may take up to the bound in all, however much requests hold. The memory that they take is not available to
-	// later requests.
+	// A request that needs more than a whole bound takes the whole bound. If there is no room for an event, the watch ends with
+	// the error 429, and the client can resume it from the last event that it has. Events that a cache makes once for all watches
+	// count once, and for no user. Such events may take as much as All, even if requests already hold memory. The memory that
+	// they take is not available to later requests.
 	Bytes flowcontrol.Bounds
 	// MaxSelectorRequirements bounds the requirements of the label selector, and those of the field selector, of a request. Above
 	// it the answer is 400; 0 is 400 requirements, negative is no bound. Two other bounds follow from it: ten values in the sets
@@ -89,40 +91,41 @@ type Limits struct {
 	// 4,000 and 102,400.
 	MaxSelectorRequirements int
 	// CacheWindow is the time for which changes are kept in memory, for watches that resume and for lists of older states; 0 is 5
-	// min. Watches that allow bookmarks get one each minute. With less than three minutes a client that was away may be unable to
-	// resume, and has to list again. The memory for changes is bounded at a quarter of the memory of the kind's objects, but at
-	// least 8 MiB and at most 128 MiB a kind.
+	// min. Watches that allow bookmarks get one each minute. With less than three minutes a client that was disconnected may be
+	// unable to resume its watch, and then has to list again. The memory for changes is bounded at a quarter of the memory of the
+	// kind's objects, but at least 8 MiB and at most 128 MiB a kind.
 	CacheWindow time.Duration
 	// FormBytes bounds the memory, in bytes, for results that are kept for later requests: encodings of objects other than the
 	// stored one, and compressed blocks of lists. It is one bound for all kinds. 0 is 64 MiB, but at most a sixteenth of
-	// GOMEMLIMIT. With a negative number nothing is kept, and each request makes them anew. The metrics keelson_form_cache_* show
-	// how it is used.
+	// GOMEMLIMIT. With a negative number no result is kept, and each request computes its own. The metrics keelson_form_cache_*
+	// show how it is used.
 	FormBytes int64
-	// CacheWait is the time for which a list, a watch or a read of a state that need not be the latest waits until the cache of
-	// the kind is filled, as after a start. After it the answer is 429. 0 is 3 s.
+	// CacheWait is how long a list, a watch, or a read that need not return the latest state waits for the cache of the kind to
+	// be filled, for example after a start. After it the answer is 429. 0 is 3 s.
 	CacheWait time.Duration
-	// Connections bounds the connections that Run and Serve accept, in all and by address. IPv6 addresses with the same first 64
-	// bits count as one. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT),
-	// and half of that by address. A negative number is no bound. User is not used.
+	// Connections bounds the connections that Run and Serve accept. IPv6 addresses with the same first 64 bits count as one. If
+	// All is 0, it is 10,000, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT). If Address is 0,
+	// it is half of that default. A negative number is no bound. User is not used.
 	//
-	// A connection above a bound takes the place of a connection without a request in flight, from the address that has the most.
-	// Connections that were never authenticated are closed first if they are more than a quarter of all. If there is no such
-	// connection, the new connection is closed before the TLS handshake. A proxy in front of the server is one address: name it
-	// in Serving.Proxies.
+	// A connection above a bound takes the place of a connection without a request in flight, which is chosen from the address
+	// that has the most connections. Connections that were never authenticated are closed first if they are more than a quarter
+	// of all. If there is no such connection, the new connection is closed before the TLS handshake. All connections of a proxy
+	// in front of the server come from one address: name the proxy in Serving.Proxies.
 	Connections flowcontrol.Bounds
-	// Watches bounds the concurrent watches and other requests that last, such as subresources that are streams: in all, by user
-	// and by address. Above a bound the answer is 429. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit
-	// of the process, half of that by user, and no bound by address. A negative number is no bound. The user is the one who was
-	// authenticated, also if the request impersonates another user.
+	// Watches bounds the concurrent watches and other requests that last, such as subresources that are streams. Above a bound
+	// the answer is 429. If All is 0, it is 10,000, but at most one for each 128 KiB of the memory limit of the process. If User
+	// is 0, it is half of that default. If Address is 0, there is no bound by address. A negative number is no bound. The user is
+	// the one who was authenticated, also if the request impersonates another user.
 	Watches flowcontrol.Bounds
-	// WriteTimeout is the time for which the client of a watch may read nothing of what is sent to it. After it the watch ends; 0 is
-	// 30 s. A connection over HTTP/2 whose client reads nothing at all is closed after the same time. The client has the same time
-	// to read the rest of an answer after the handler has ended. All other answers have to be read within RequestTimeout.
+	// WriteTimeout is the time for which the client of a watch may read nothing of what is sent to it. After this time the watch
+	// ends; 0 is 30 s. A connection over HTTP/2 whose client reads nothing at all is closed after the same time. The client has
+	// the same time to read the rest of an answer after the handler has ended. All other answers have to be read within
+	// RequestTimeout.
 	WriteTimeout time.Duration
-	// IdleTimeout is the time for which a connection may have no request. After it the connection is closed; 0 is 90 s.
+	// IdleTimeout is the time for which a connection may have no request. After this time the connection is closed; 0 is 90 s.
 	IdleTimeout time.Duration
 	// HeaderTimeout bounds the time of a TLS handshake, and the time in which the header of a request over HTTP/1.1 has to
-	// arrive. After it the connection is closed; 0 is 32 s.
+	// arrive. After this time the connection is closed; 0 is 32 s.
 	HeaderTimeout time.Duration
 	// MaxHeaderBytes bounds the header of a request, in bytes, with its first line; 0 is 1 MiB. Above it the answer is 431, or the
 	// connection ends: over HTTP/2 if the header is much larger. net/http lets some 4 KiB more pass. A request with more than

@@ -18,14 +18,16 @@ import (
 //
 //	config := &rest.Config{Host: "http://loopback", QPS: -1, Transport: srv.Loopback(authn.System())}
 //
-// Its requests use no network, and pass the whole filter chain. They are made as user, whatever credentials they have. user is
-// copied, and becomes a member of system:authenticated. The user authn.System may do everything; the authorizers decide what
-// other users may do. If user is nil, each request is authenticated by its own credentials, such as a bearer token.
+// Requests through the transport use no network, and pass the whole filter chain. The server takes them as requests of user, and
+// ignores their credentials. user is copied, and becomes a member of system:authenticated. The authorizers decide what user may
+// do. authn.System is a member of system:masters, so it may do everything unless Policy.Authorizer decides otherwise. If user is
+// nil, each request is authenticated by its own credentials, such as a bearer token.
 //
 // The transport sends every request to this server: the scheme and the host of the URL are ignored. It may be used from New until
-// the server ends, also while the server does not serve yet; afterwards its requests fail with syscall.ECONNREFUSED. Requests that
-// have not ended two seconds after the server are cut off. Clients may share the transport. Each call of Loopback returns another
-// one, with connections of its own, which do not count for Limits.Connections. For kinds with Go types, [Typed] needs no HTTP.
+// the server ends, also while the server does not serve yet; afterwards its requests fail with syscall.ECONNREFUSED. Requests
+// that have not ended two seconds after the end of the server are cut off. Clients may share the transport. Each call of Loopback
+// returns another one, with connections of its own, which do not count for Limits.Connections. For kinds with Go types, [Typed]
+// needs no HTTP.
 func (s *Server) Loopback(user *authn.User) http.RoundTripper {
 	dial := s.loopback.dialer(user)
 	return &http.Transport{

@@ -25,32 +25,33 @@ import (
 //
 // # What the http.Server has to do
 //
-// All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and
-// WriteTimeout for whole connections over HTTP/2 and for clients that are not authenticated. Run and Serve set these bounds, and
-// with Handler the program has to set them. The options Certificate, Authorities, URL, Kubeconfig, Ready and
-// CloseDelay of Serving are not used.
+// All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and two
+// uses of WriteTimeout, for connections over HTTP/2 whose client reads nothing, and for the end of an answer after its handler.
+// Run and Serve set these bounds. With Handler the program has to set them. The options Certificate, Authorities, URL,
+// Kubeconfig, Ready and CloseDelay of Serving are not used.
 //
 //   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
 //     HTTP2.MaxReadFrameSize. Without ReadHeaderTimeout and IdleTimeout a client holds a connection for as long as it likes.
 //   - Set HTTP2.WriteByteTimeout: a client that stops reading an HTTP/2 connection holds it until this timeout.
-//   - Give it a listener that bounds the number of connections. The memory for incomplete headers is bounded only by the product of
-//     that number and MaxHeaderBytes.
+//   - Give the http.Server a listener that bounds the number of connections. The memory for incomplete headers is bounded only by
+//     the product of that number and MaxHeaderBytes.
 //   - Leave ReadTimeout and WriteTimeout at 0: they would end watches. The handler bounds bodies that are not sent, answers that are
 //     not read, and watches.
 //   - Leave Protocols nil, or enable HTTP/1 and HTTP/2: kubectl and client-go use HTTP/2 for many watches on one connection, and
 //     WebSockets need HTTP/1.
-//   - Set TLSConfig. That of Credentials().TLSConfig() has the serving certificate, which is valid for the host of Serving.Listen and
-//     the loopback interface, and requests client certificates. With another one set ClientAuth to tls.RequestClientCert.
-//     Otherwise clients do not send their certificates, and only tokens authenticate. The handler verifies the certificates.
+//   - Set TLSConfig. The result of Credentials().TLSConfig() requests client certificates, and has the serving certificate, which
+//     is valid for the host of Serving.Listen and the loopback interface. In any other tls.Config set ClientAuth to
+//     tls.RequestClientCert. Otherwise clients do not send their certificates, and can authenticate only with tokens. The handler
+//     verifies the certificates.
 //   - A middleware around the handler must not buffer answers, as http.TimeoutHandler does. If it wraps the http.ResponseWriter, the
 //     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly at
 // once, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as
-// Close does. The error says that requests had not finished, or is that of Close.
+// Close does. The error says that some requests did not finish, or is that of Close.
 //
-// Call it before the method Shutdown of the http.Server. That one waits for all requests, and does not end watches:
+// Call Server.Shutdown before the method Shutdown of the http.Server, which waits for all requests and does not end watches:
 //
 //	err := errors.Join(srv.Shutdown(ctx), httpServer.Shutdown(ctx))
 //

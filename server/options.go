@@ -21,16 +21,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options are the options of New: what a server serves, and how. The zero Options is a server that keeps its objects in memory,
+// Options are the options of New: what a server serves, and how. A server with the zero Options keeps its objects in memory,
 // listens on a free port of the loopback interface, and serves no groups.
 type Options struct {
 	// Storage opens the storage of the objects, such as bolt.At("hello.db"). nil keeps the objects in memory.
 	Storage storage.Opener
 	// Groups are the API groups that are served from the start. Server.Install adds others.
 	Groups []Group
-	// Scheme has the kinds. It may have some already, with their defaults and conversions: Scheme.Import adds those of an existing
-	// AddToScheme function. [ImportedKind] serves one of these kinds, and [Types] serves all of them. From New on the scheme belongs
-	// to the server. nil is an empty scheme.
+	// Scheme is the scheme in which the server registers the kinds of Groups. It may have kinds already, with their defaults and
+	// conversions: Scheme.Import adds those of an existing AddToScheme function. [ImportedKind] serves one of these kinds, and
+	// [Types] serves all of them. From New on the scheme belongs to the server. nil is an empty scheme.
 	Scheme *runtime.Scheme
 	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq. The server then also
 	// accepts bodies and applied configurations (application/apply-patch+cbor) in CBOR. kube-apiserver does the same under its
@@ -50,11 +50,12 @@ type Options struct {
 	Observe Observe
 }
 
-// Serving says how clients reach a server: its address, credentials and filters. The zero Serving is a free port of the loopback
-// interface, with a certificate and credentials that are lost when the server ends.
+// Serving says how clients reach a server: its address, credentials and filters. The zero Serving listens on a free port of the
+// loopback interface, with a certificate and credentials that are lost when the server ends.
 type Serving struct {
-	// Listen is the TCP address of Run, "host:port". "" is "127.0.0.1:0", and port 0 is any free port. The serving certificate is
-	// valid for this host, and for localhost, 127.0.0.1 and ::1, with Serve too.
+	// Listen is the TCP address that Run listens on, "host:port". "" is "127.0.0.1:0", and port 0 is any free port. The serving
+	// certificate is valid for this host, and for localhost, 127.0.0.1 and ::1. The certificate is the same if Serve is called in
+	// place of Run.
 	Listen string
 	// Credentials is a directory for the CA, the serving certificate, and the administrator's client certificate and token. A
 	// missing directory is made with mode 0700. The files are made at first use, and used again while they are valid. "" keeps
@@ -62,36 +63,35 @@ type Serving struct {
 	// certificate is made before the old one expires.
 	Credentials string
 	// Certificate returns the certificate for TLS clients, as tls.Config.GetCertificate does. If Certificate is nil, or returns
-	// nil, the server uses the serving certificate of Credentials. Certificate is called for each connection, by several goroutines
-	// at a time. credentials.FromFiles reads certificates that another program renews. Kubeconfig needs Authorities then, and URL if
-	// the certificate is not for the address of Listen.
+	// nil, the server uses the serving certificate of Credentials. Certificate is called for each connection, by several
+	// goroutines at a time. credentials.FromFiles reads certificates that another program renews. The file Kubeconfig works with
+	// such a certificate only if Authorities is set, and also URL if the certificate is not for the address of Listen.
 	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Authorities are the certificates, in PEM, of the authorities that have signed the certificates of Certificate, or that of a
-	// proxy at URL. A certificate that is signed with its own key is its own authority. Clients that use the file Kubeconfig trust
-	// them beside the CA of Credentials.
+	// Authorities are the certificates, in PEM, of the authorities that have signed the certificates of Certificate, or the
+	// certificate of a proxy at URL. A certificate that is signed with its own key is its own authority. Clients that use the
+	// file Kubeconfig trust these authorities and the CA of Credentials.
 	Authorities []byte
 	// URL is where clients reach the server, such as https://fair.example.com, or https://fair.example.com/keelson behind a proxy
-	// that adds a path. It stands in the file Kubeconfig, and Ready is called with it. "" is https:// with the address of the
-	// listener.
+	// that adds a path. The file Kubeconfig has it, and Ready is called with it. "" is https:// with the address of the listener.
 	URL string
 	// Kubeconfig is the name of a file with which kubectl reaches the server as the administrator. Run and Serve write it anew
-	// when they begin to serve. "" writes no file. With Policy.NoAdministrator it needs Credentials and a Policy.Authenticator that
-	// accepts those credentials.
+	// when they begin to serve. "" writes no file. With Policy.NoAdministrator, Kubeconfig needs a directory in Credentials, and
+	// a Policy.Authenticator that accepts the credentials in it.
 	Kubeconfig string
 	// Ready is called once, by Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the file that was
 	// written, or "".
 	Ready func(url, kubeconfig string)
-	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of their
-	// last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s. The server also waits at most this long, but at
-	// least 0.1 s, until clients have read the ends of their watches.
+	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of
+	// their last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s. Before that, the server waits until
+	// clients have read the ends of their watches, for at most CloseDelay or 0.1 s, whichever is longer.
 	CloseDelay time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
-	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. A proxy that is
-	// not named here counts as one client for each of its addresses, and a client may have half of all connections. Name only
-	// proxies that append the address of their client to the header, or replace the header. With any other proxy a client can
-	// choose the address that its requests count for. An element of the header may have a port (RFC 7239 is not read). A request
-	// without a usable address in the header counts for no address. A balancer below HTTP hides the addresses of its clients, and
-	// the PROXY protocol is not read.
+	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. An address of a
+	// proxy that is not named here counts as one client, and one client may have half of all connections. Name only proxies that
+	// append the address of their client to the header, or replace the header. With any other proxy a client can choose the
+	// address that its requests count for. An address in the header may have a port. The header Forwarded (RFC 7239) is ignored.
+	// A request without a usable address in the header counts for no address. A load balancer that forwards TCP connections hides
+	// the addresses of its clients, since the PROXY protocol is not supported.
 	Proxies []netip.Prefix
 	// AllowOrigin returns true for an origin ("https://console.example.com") whose web pages may open WebSockets to this server
 	// and send it requests other than reads. Such requests are made as the user whose certificate the browser has. The server's
@@ -99,47 +99,50 @@ type Serving struct {
 	// bearer token are not refused, because a browser does not add one by itself. AllowOrigin is called by several goroutines at a
 	// time. See filters.Origin.
 	AllowOrigin func(origin string) bool
-	// Filters rearranges the filter chain, outermost filter first. nil changes nothing. The slice belongs to the function, which may
-	// use [InsertBefore] and [InsertAfter]. [Server.Chain] lists the filters of a server. Filters may be added after "authorize".
-	// The members of the slice up to "authorize" have a nil Filter: they may be left out or moved, but no filter may be added among
-	// them. Those that Guards lists may not be left out or moved. See TrustFilters.
+	// Filters rearranges the filter chain, outermost filter first. nil changes nothing. The function may change the slice, and
+	// may use [InsertBefore] and [InsertAfter]. [Server.Chain] lists the filters of a server. Filters may be added after
+	// "authorize". The members of the slice up to "authorize" have a nil Filter: they may be left out or moved, but no filter may
+	// be added among them. The filters that Guards lists may not be left out or moved. See TrustFilters.
 	Filters func([]NamedFilter) []NamedFilter
 	// TrustFilters lets Filters remove, replace and move the filters that guard the server, and put filters before them. Then
 	// Filters decides whether requests are authenticated and authorized at all.
 	TrustFilters bool
 }
 
-// Policy says who may do what. The zero Policy has one administrator, with the credentials of Serving.Credentials (a client
-// certificate and a bearer token) and the group system:masters. The default authenticator and authorizer are described at their
-// fields. Impersonation is always refused.
+// Policy decides which users there are, what they may do, and which changes are accepted. The zero Policy has one user, the
+// administrator, with the credentials of Serving.Credentials (a client certificate and a bearer token) and the group
+// system:masters. The comments of Authenticator and Authorizer describe the defaults. Impersonation is always refused.
 //
-// /readyz calls the method Ready(context.Context) error of each member that has it. The server waits for such members as Host
-// describes. The policy can be changed while the server serves, by the methods of a Host.
+// /readyz calls the method Ready(context.Context) error of Authenticator, of Authorizer and of each plug-in, if they have this
+// method. [Host] documents how requests are treated until then. The policy can be changed while the server serves, by the methods
+// of a Host.
 type Policy struct {
-	// Authenticator authenticates the requests that no other authenticator has authenticated: those of extensions
-	// (Host.Authenticate), that of Users, and that of the administrator. With nil, requests without a credential are those of
-	// system:anonymous. An authenticator that is set decides about requests without a credential itself, and has to return its users
-	// with all their groups, such as system:authenticated. With authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a
-	// credential, such as those of probes, are accepted, and users may read discovery, which kubectl needs.
+	// Authenticator authenticates the requests that no other authenticator has authenticated. The others are called first: those
+	// of extensions (Host.Authenticate), then that of Users, then that of the administrator. If Authenticator is nil, requests
+	// without a credential are those of system:anonymous. If it is set, it decides about requests without a credential, and has
+	// to return its users with all their groups, such as system:authenticated. With
+	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
+	// users may read discovery, which kubectl needs.
 	Authenticator authn.Authenticator
-	// NoAdministrator refuses the administrator of Serving.Credentials. Authenticator may still accept the client certificates and
-	// the token of that folder.
+	// NoAdministrator makes the server refuse the administrator of Serving.Credentials. Authenticator may still accept the client
+	// certificate and the token in that directory.
 	NoAdministrator bool
 	// Users are further users, by their bearer tokens. They are members of system:authenticated. The authorizers decide what they
 	// may do: see Host.Authorize and package builtin/rbac. authn.ReadTokens reads them from a token file. A user without a name, or
 	// with an empty token, is an error. The map is copied.
 	Users map[string]authn.User
 	// WrapAuthenticator is called with the whole authenticator of the server, and returns the authenticator to use instead, which
-	// must not be nil. A nil WrapAuthenticator changes nothing. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users of
-	// a, and leaves the administrator. The order matters: whole takes a request in which it finds no credential as one of
-	// system:anonymous.
+	// must not be nil. A nil WrapAuthenticator changes nothing. If whole is the argument,
+	// authn.Union(authn.AuthenticatedGroup(a), whole) adds the users of a, and keeps the administrator. The order matters: whole
+	// takes a request in which it finds no credential as one of system:anonymous.
 	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
-	// Audiences are the audiences that the server identifies as. A token that names audiences must name one of them. nil is none.
+	// Audiences are the audiences that the server identifies as. A token that is valid only for other audiences is refused. If
+	// Audiences is empty, the audiences of tokens are not checked.
 	Audiences []string
-	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). nil allows everything to system:masters,
-	// lets everybody read /healthz, /livez, /readyz and /version, and lets authenticated users read discovery and OpenAPI (/api,
-	// /apis and /openapi). An authorizer that is set replaces all these rules; authz.Union(a, DefaultRules()) keeps them.
-	// Host.Authorize adds rules without replacing any.
+	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). If it is nil, members of
+	// system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and authenticated users may
+	// read discovery and OpenAPI (/api, /apis and /openapi). An authorizer that is set replaces all these rules; authz.Union(a,
+	// DefaultRules()) keeps them. Host.Authorize adds rules without replacing any.
 	Authorizer authz.Authorizer
 	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
 	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.
@@ -148,8 +151,8 @@ type Policy struct {
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger receives starts, stops, panics, answers with a 5xx code, and the reasons for answers with 401. The latter are at
-	// most 10 lines a second. nil logs nothing.
+	// Logger receives starts, stops, panics, answers with a 5xx code, and the reasons for answers with 401, of which at most 10 a
+	// second. nil logs nothing.
 	Logger *zap.Logger
 	// Checks are further health checks.
 	Checks []Check

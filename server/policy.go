@@ -20,8 +20,8 @@ import (
 const (
 	// MastersAuthorizer allows everything to system:masters. It is called first.
 	MastersAuthorizer = "system:masters"
-	// OptionsAuthorizer is Policy.Authorizer. If it is set, MastersAuthorizer and DefaultAuthorizer do not exist, and all other
-	// authorizers are those of extensions.
+	// OptionsAuthorizer is Policy.Authorizer. If Policy.Authorizer is set, a server has no MastersAuthorizer and no
+	// DefaultAuthorizer, and all its other authorizers are those of extensions.
 	OptionsAuthorizer = "options"
 	// DefaultAuthorizer lets everybody read the health paths and /version, and lets authenticated users read discovery and
 	// OpenAPI.

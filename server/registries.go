@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Registries makes registries of the kinds that a server of the same Options stores, without the server. It is for tools that
-// compute what the server would do with an object, and for tests of a strategy, for which package strategytest has functions.
-// Make one with NewRegistries. A Registries need not be closed. All methods may be called concurrently.
+// Registries makes the registries of the kinds that a server with the same Options would store, without the server. It is for
+// tools that compute what the server would do with an object, and for tests of a strategy: see package strategytest. Make one
+// with NewRegistries. A Registries need not be closed. All methods may be called concurrently.
 type Registries struct {
 	opts    Options
 	kinds   *apiset.Kinds
@@ -67,10 +67,10 @@ type StoredKind struct {
 	Scale *registry.ScaleView
 }
 
-// Open makes the registry of a kind in a backend, which still belongs to the caller. kind is of any version. Errors of the
-// registry name the resource in the group of kind. Open returns an error if kind is in no group, or has a Storage of its own.
-// There is no cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read other
-// kinds from the same backend.
+// Open makes the registry of a kind in the backend b. kind may be of any version. The caller closes b. Errors of the registry
+// name the resource in the group of kind. Open returns an error if kind is not one of Options.Groups, or has a Storage of its
+// own. There is no cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read
+// other kinds from the same backend.
 func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*StoredKind, error) {
 	policy, err := newPolicy(r.opts.Policy)
 	if err != nil {

@@ -76,8 +76,8 @@ type Server struct {
 var ErrServed = apiset.ErrServed
 
 // New makes a server: it opens the storage, makes or reads the credentials, and registers the groups. Server.Handler works from
-// then on. The caller must end the server with Run, Serve or Close. The error says which option is wrong, or what could not be
-// opened.
+// then on. The caller must call Run or Serve, whose end also ends the server, or end the server with Shutdown or Close. The error
+// names the option that is wrong, or says what could not be opened.
 func New(opts Options) (*Server, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -189,34 +189,35 @@ func (s *Server) probe(ask func(ctx context.Context) error) func(ctx context.Con
 // Scheme returns the scheme of the server, which has every kind that is served.
 func (s *Server) Scheme() *runtime.Scheme { return s.scheme }
 
-// Readers returns readers of the objects of every kind that is served. They read without authentication, authorization, admission
-// and flow control, and can be used for as long as the server. A Reader of a stored kind reads from the cache that requests are
-// answered from; see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of its own is
-// read by calls of that Storage, as far as it is a registry.Getter and a registry.Lister.
+// Readers returns readers of the objects of every kind that is served. Readers read without authentication, authorization,
+// admission and flow control, and can be used until the server ends. A Reader of a stored kind reads from the cache that requests
+// are answered from; see package storage/reader for what it returns, and for kinds with NoCache. A Reader of a kind with a
+// Storage of its own calls that Storage, and needs it to be a registry.Getter to get and a registry.Lister to list objects.
 func (s *Server) Readers() runtime.Readers { return s.set.Readers() }
 
-// Catalogue returns the catalogue of what the server serves.
+// Catalogue returns the list of the kinds that the server serves, with access to their objects.
 func (s *Server) Catalogue() *catalogue.Catalogue { return s.set.Catalogue() }
 
 // Credentials returns the CA, the serving certificate and the administrator's credentials of this server.
 func (s *Server) Credentials() *credentials.Bundle { return s.creds }
 
-// MigrateStorage stores every object of a served resource anew that is not stored as it would be stored now: in the version that
-// is Stored, with the fields and defaults of its Go type. It does not call strategies or admission, since it changes no object,
-// and it reads past the cache. storage.Migrate documents the effects on watches and other writers, what can go wrong, and how to
-// continue afterwards.
+// MigrateStorage rewrites the stored objects of a served resource whose stored bytes are not those that a write would store now:
+// in the version with KindOptions.Stored, with the fields and defaults of its Go type. It does not call strategies or admission,
+// since clients see the same objects as before. It reads from the storage and not from the cache. storage.Migrate documents the
+// effects on watches and other writers, what can go wrong, and how to continue afterwards.
 //
-// resource is that of any version, such as {Group: "example.com", Resource: "widgets"}. Look at the error and at the result's
-// Failed to find out whether all objects were migrated. MigrateStorage returns an error when the server ends, and when the
-// resource is withdrawn or replaced, since the version to store may have changed.
+// resource names the group and the plural, such as {Group: "example.com", Resource: "widgets"}. Look at the error and at the
+// result's Failed to find out whether all objects were migrated. MigrateStorage returns an error when the server ends, and when
+// the resource is withdrawn or replaced, since the version to store may have changed.
 //
-// Call it from Serving.Ready, or beside Run in a goroutine of the program, when all servers of the storage have the version that
-// is stored now. To change the version that is stored:
+// Call it from Serving.Ready, or in a goroutine of the program while Run serves. Before that, all servers that share the storage
+// must have the version that is Stored now. To change the version that is stored:
 //
 //  1. Release a program that serves the new version, and wait until every server of the storage runs it.
 //  2. Set KindOptions.Stored in the new version, release that program, and wait again.
 //  3. Call MigrateStorage, which rewrites the objects that are stored in another version, and look at Failed.
-//  4. Only then may a version be removed from the program: objects that are stored in it could not be read.
+//  4. After that a version may be removed from the program. Before that, objects that are stored in the removed version could no
+//     longer be read.
 func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
 	return s.set.Migrate(ctx, resource, opts)
 }

@@ -21,10 +21,11 @@ import (
 //
 //	err := srv.Install(server.Types{AddToScheme: cachev1.AddToScheme})
 //
-// A kind is served if the scheme has its list type too. It has every verb, the plural that apimachinery derives from the kind,
-// and /status if its type has a status. The Items of its list must be a slice of its type. The scheme's defaulting functions are
-// called, and struct tags are applied (package constraint of runtime). There is no other validation. In particular, a client's
-// scheme does not have the defaults and the validation that kube-apiserver's own code adds to the types of k8s.io/api.
+// A kind is served if the scheme also has the type of its lists. The resource has every verb, the plural that apimachinery
+// derives from the kind, and /status if the type has a status. The Items of its list must be a slice of its type. The scheme's
+// defaulting functions are called, and struct tags are applied (package constraint of runtime). There is no other validation. In
+// particular, a client's scheme does not have the defaults and the validation that kube-apiserver's own code adds to the types of
+// k8s.io/api.
 //
 // If a kind has several versions, those are served that the scheme can convert by functions in both directions
 // (AddConversionFunc). The methods ConvertTo and ConvertFrom of controller-runtime are not used. If the scheme has no such
@@ -38,7 +39,7 @@ type Types struct {
 	// Scheme has the kinds. It must not be changed any more.
 	Scheme *apiruntime.Scheme
 
-	// ClusterScoped has the cluster-scoped kinds. Those of the groups of Kubernetes are known and need not be listed.
+	// ClusterScoped has the cluster-scoped kinds. The cluster-scoped kinds of Kubernetes itself need not be listed.
 	ClusterScoped []string
 	// NoStatus has the kinds whose status is an ordinary field.
 	NoStatus []string

@@ -60,7 +60,7 @@ type Event struct {
 	Impersonated *authn.User
 	// Request and Response are the bodies in JSON, at the levels that record them.
 	Request, Response []byte
-	// Status is that of the answer; nil before it is known.
+	// Status is the Status of the answer; nil before the answer is known.
 	Status *metav1.Status
 	// Annotations are facts that authentication, authorization and admission have recorded.
 	Annotations map[string]string

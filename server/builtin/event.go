@@ -16,9 +16,9 @@ import (
 // defaultEventTTL is the default of kube-apiserver's flag --event-ttl.
 const defaultEventTTL = time.Hour
 
-// Events returns the kind Event, which two groups serve, as in Kubernetes: the resource for v1 of the core group, in which
-// objects are stored, and the group events.k8s.io. Both must be served in one call. An event is deleted when ttl has passed since
-// its last write; 0 means an hour.
+// Events returns the kind Event, which two groups serve, as in Kubernetes: core is the resource for v1 of the core group, in
+// which objects are stored, and group is the group events.k8s.io. Both must be served in one call. An event is deleted when ttl
+// has passed since its last write; a ttl of 0 is an hour.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/.
 func Events(ttl time.Duration) (core server.Resource, group server.Group) {

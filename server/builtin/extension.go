@@ -23,8 +23,9 @@ import (
 
 // Options are the options of New. The zero Options installs everything.
 type Options struct {
-	// NoControllers leaves out the garbage collector and the deletion of the objects in a deleted namespace, which then stays
-	// Terminating. In Kubernetes these controllers run in kube-controller-manager, not in kube-apiserver.
+	// NoControllers leaves out the garbage collector and the controller that deletes the objects of a deleted namespace. A
+	// deleted namespace then stays Terminating. In Kubernetes these controllers run in kube-controller-manager, not in
+	// kube-apiserver.
 	NoControllers bool
 	// AllowMissingNamespaces allows creates in namespaces that do not exist. Creates in a namespace that is being deleted are
 	// still refused. Set it on all servers of a storage, or on none.
@@ -41,7 +42,8 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// New returns the extension. Install it once in a server, before or while the server serves. It ends with the server.
+// New returns the extension. Install it once in a server, before or while the server serves, and before a server.Types with the
+// same kinds, which leaves out kinds that are served already. Its controllers end with the server.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

@@ -13,7 +13,7 @@ import (
 )
 
 // Lease returns the kind Lease for v1 of the group coordination.k8s.io, as kube-apiserver serves it: leader election and the
-// heartbeats of nodes work with it. A PUT creates a lease that does not exist. For an existing lease it must have the
+// heartbeats of nodes work with it. A PUT creates a lease that does not exist. A PUT to an existing lease must have its
 // resourceVersion.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/.

@@ -14,7 +14,9 @@ import (
 )
 
 // Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalize is the Storage of the
-// subresource finalize.
+// subresource finalize and must not be nil: a value with some of the capabilities of package registry, or a registry.Opener that
+// gets them. Only a program that has a namespace controller of its own calls Namespace; [New] serves the kind with the controller
+// of this package.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/.
 func Namespace(finalize any) server.Resource {

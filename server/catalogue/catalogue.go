@@ -1,5 +1,5 @@
-// Package catalogue lists the kinds that a server serves, and gives access to the metadata of objects of all kinds, in any
-// storage.
+// Package catalogue lists the kinds that a server serves, and gives access to the metadata of the objects of all kinds, also of
+// kinds with a Storage of the program.
 //
 // It is for programs that work on all kinds, such as a garbage collector, a controller of namespaces or a tool.
 // server.Server.Catalogue and server.Host.Catalogue return a catalogue.

@@ -18,13 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Objects gives access to the metadata of the objects of one served kind, in any storage. It is for background work that treats
-// all kinds alike. Its changes pass the strategy of the kind and admission, which see the user of the Catalogue. The user is not
-// authenticated or authorized. The argument namespace is "" for a cluster-scoped kind.
+// Objects gives access to the metadata of the objects of one served kind, whatever its storage is. It is for background work that
+// treats all kinds alike. Its changes pass the strategy of the kind and admission, which see the user of the Catalogue. The user
+// is not authenticated or authorized. The argument namespace is "" for a cluster-scoped kind.
 //
-// If the kind is not capable of a verb, the error is a MethodNotSupported. If the kind is not served any more, every method
-// returns storage.ErrClosed: whether an object exists is then not known. Other errors are StatusErrors of apimachinery, except
-// errors of the context, errors of a Storage of the program, and those of Watch.Next. All methods may be called concurrently.
+// If the storage of the kind does not have a verb, the error is a MethodNotSupported. If the kind is not served any more, every
+// method returns storage.ErrClosed, which does not say whether an object exists. Other errors are StatusErrors of apimachinery,
+// except errors of the context, errors of a Storage of the program, and those of Watch.Next. All methods may be called
+// concurrently.
 type Objects struct {
 	of   Options
 	user *authn.User
@@ -39,7 +40,8 @@ type Options struct {
 	Registry *registry.Registry
 	// Storage stores the objects if Registry is nil. It is any value that implements some of the capabilities of package registry.
 	Storage any
-	// Gate reviews changes to Storage. The Admission of Gate has the policy of calls to Storage.
+	// Gate calls admission for changes to Storage. The field Admission of Gate is also the source of the policy for calls to
+	// Storage.
 	Gate registry.Gate
 	// Life ends when the kind is not served any more.
 	Life context.Context
@@ -60,8 +62,8 @@ func (o *Objects) ended() error {
 	return nil
 }
 
-// Get reads one object without a cache. A NotFound is certain: at a time after the call began, the kind was served and the object
-// did not exist.
+// Get reads one object without a cache. A NotFound error is reliable: at a time after the call began, the kind was served and the
+// object did not exist.
 func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	m, err := o.get(ctx, namespace, name)
 	if ended := o.ended(); ended != nil {
@@ -252,8 +254,8 @@ type Event struct {
 	Object metav1.PartialObjectMetadata // the metadata of the object
 }
 
-// Watch is a stream of events. It does not block the writers if the reader is slow. Only one goroutine at a time may call Next.
-// Close may be called by any goroutine, and must be called.
+// Watch is a stream of events. A slow reader does not block writers. Only one goroutine at a time may call Next. Close may be
+// called by any goroutine, and must be called.
 type Watch struct {
 	of      *Objects
 	initial []Event       // the first events, if objects is used

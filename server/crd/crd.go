@@ -24,31 +24,32 @@ import (
 
 // Options are the options of New. With the zero Options the extension behaves as kube-apiserver.
 type Options struct {
-	// Conversions are functions that convert between the versions of custom resources, by group and kind. They replace whatever the
-	// definition specifies as its conversion; the webhook of such a definition is never called. If a kind has neither a function nor
-	// a webhook, the conversion to another version changes only the apiVersion, and the schema of that version then prunes and
-	// defaults the object. See runtime.ConvertUntyped for what the functions must do. No function may be nil.
+	// Conversions are functions that convert between the versions of custom resources, by group and kind. The function of a kind
+	// replaces the conversion that the definition specifies: the webhook of such a definition is never called. If a kind has
+	// neither a function nor a webhook, the conversion to another version changes only the apiVersion. The schema of that version
+	// then prunes and defaults the object. See runtime.ConvertUntyped for what the functions must do. No function may be nil.
 	//
 	// The functions receive objects that are not validated yet. If a function fails and the object is invalid by its schema, the
 	// client receives the validation errors.
 	Conversions map[schema.GroupKind]runtime.ConvertUntyped
-	// Webhooks specifies how the conversion webhooks of definitions are called: where services are, and how long a call may take.
+	// Webhooks specifies how the conversion webhooks of definitions are called: at which address a Service is reached, which
+	// addresses are allowed, and how long a call may take.
 	Webhooks webhook.Options
-	// WebhookConversion bounds the calls to conversion webhooks and the memory for their answers. Where its MaxDecodedBytes and
-	// MaxObjectBytes are 0, and its Budget is nil, those of the server hold: Limits.MaxDecodedBytes, Limits.MaxBodyBytes and
-	// Limits.Bytes. Its Hooks are called in addition to the hooks of the server's metrics.
+	// WebhookConversion bounds the calls to conversion webhooks and the memory for their answers. If its MaxDecodedBytes is 0,
+	// Limits.MaxDecodedBytes of the server holds. If its MaxObjectBytes is 0, Limits.MaxBodyBytes holds. If its Budget is nil,
+	// Limits.Bytes holds. Its Hooks are called in addition to those of the server's metrics.
 	WebhookConversion conversion.Options
 	// Rows bounds the costs of the additionalPrinterColumns of definitions.
 	Rows RowLimits
 	// Logger receives failures that are tried again, definitions that cannot be served, and the causes of failed calls to
-	// conversion webhooks. Of the latter it receives at most 10 lines a second. With nil nothing is logged.
+	// conversion webhooks. Of the failed calls it receives at most 10 lines a second. With nil nothing is logged.
 	Logger *zap.Logger
 }
 
-// RowLimits bounds the size and the cost of the table columns of one object. Definitions may have any number of columns, and
-// their paths may lead through all of an object. A cell that is cut short ends with "...", whatever the type of its column. The
-// zero RowLimits has the defaults. A negative field means no bound. A quarter of Steps and of RowBytes is reserved for columns
-// that need few steps and short cells, so that one expensive column does not empty the others.
+// RowLimits bounds the size and the cost of the table columns of one object. Definitions may have any number of columns, and the
+// paths of columns may visit all values of an object. A cell that is cut short ends with "...", whatever the type of its column.
+// The zero RowLimits has the defaults. A negative field means no bound. A quarter of Steps and of RowBytes is reserved for
+// columns that need few steps and have short cells, so that one expensive column does not leave the others empty.
 type RowLimits struct {
 	// Steps is the maximum number of steps for all cells together; 0 means 65,536. Each value that a path visits is one step, and so
 	// is each value that is printed into a cell. Each 64 bytes of a text that is read are also one step: when names of members are
@@ -60,20 +61,21 @@ type RowLimits struct {
 	RowBytes int
 }
 
-// New returns the extension. Install it once in a server, before or while the server serves. It ends with the server.
+// New returns the extension. Install it once in a server, before or while the server serves. Its controllers end with the server.
 //
 // The health check customresourcedefinitions of /readyz fails until the definitions that were stored before are served.
 //
 // # The life of a definition
 //
-// A definition is created with an empty status. Its names are accepted when they are free: when neither another definition nor a
-// kind of the program has them in the same group. Then its API is served, and after that the definition is established. A client
-// that sees the condition Established can use the API. If a name is taken, the condition NamesAccepted has that name, and the
-// definition waits until the name is free. A definition that is already established keeps its accepted names.
+// A definition is created with an empty status. Its names are accepted when they are free, which means that neither another
+// definition nor a kind of the program has them in the same group. Then its API is served, and after that the definition is
+// established. A client that sees the condition Established can use the API. If a name is taken, the condition NamesAccepted is
+// False and names it, and the definition waits until the name is free. A definition that is already established keeps its
+// accepted names.
 //
 // A change of the spec or of the accepted names changes the API. It ends the watches of the definition's own objects, whose
-// clients then list again. No other watch ends, and requests in flight finish with the old state. Changes that are served
-// together end the caches and watches of the API that they replace only once.
+// clients then list again. No other watch ends, and requests in flight finish with the old state. If several changes are served
+// in one step, the caches and watches of the old API end only once.
 //
 // A DELETE marks a definition as Terminating. From then on none of its objects can be created, and the existing objects are
 // deleted. The definition is removed after the last object; finalizers of objects may delay that. Then its names are free, and
@@ -83,17 +85,17 @@ type RowLimits struct {
 //
 // # Several servers
 //
-// Servers that share a storage all follow the definitions and do the same work; there is no leader. Work that one server has done
-// is not repeated by the others. The extension should be installed in all of them. When one server establishes a definition, the
-// others already serve it, unless they are slower than a quarter of a second. If another server creates an object while the last
-// object is being deleted, that server deletes the object when it sees that the definition is gone. A server may end at any
+// All servers that share a storage watch the definitions and do the same work; there is no leader. Work that one server has done
+// is not repeated by the others. Install the extension in all of them. When one server establishes a definition, the other
+// servers already serve its API, unless they are slower than a quarter of a second. If another server creates an object while the
+// last object is being deleted, that server deletes the object when it sees that the definition is gone. A server may end at any
 // point: another server, or the server that is started next, continues its work.
 //
 // # Differences from kube-apiserver
 //
 //   - The writes of the controller to the status have no manager: metadata.managedFields has no entry kube-apiserver.
-//   - A definition's own names never conflict with each other. NamesAccepted becomes True when the conflicting name is no longer
-//     asked for. In kube-apiserver, both depend on the order in which names were asked for.
+//   - A definition's own names never conflict with each other. NamesAccepted becomes True when the spec no longer has the
+//     conflicting name. In kube-apiserver, both depend on the order in which definitions requested the names.
 //   - Kinds with Go types conflict with definitions and take precedence. A definition that was established before the program
 //     served such a kind is not served, and its deletion leaves the objects of the kind alone.
 //   - Before a definition is removed, a separate write sets the reason InstanceDeletionCompleted, which a watch may see. If
@@ -102,18 +104,20 @@ type RowLimits struct {
 //   - The deletion of objects passes admission as the user system:apiserver, so that a plug-in can refuse it. The condition
 //     Terminating has the refusal, and the deletion is tried again. In kube-apiserver the deletion does not pass admission.
 //   - A DELETE of the collection of definitions deletes each of them. In kube-apiserver it leaves the objects stored.
-//   - A create in the first two seconds after a definition is established is not delayed.
+//   - A create of an object in the first two seconds after its definition was established is not delayed, as it is in
+//     kube-apiserver.
 //   - Creates are refused, and discovery shows that, as long as a definition has a deletionTimestamp. This includes the time in
-//     which its objects are gone and a foreign finalizer holds the definition. There, kube-apiserver shows all verbs again.
+//     which its objects are gone and only a finalizer of another program keeps the definition. In that time, kube-apiserver shows
+//     all verbs again.
 //   - A server-side apply with an unknown field or a value of a wrong type is answered with 400; kube-apiserver answers with 500
-//     and no reason. managedFields are also kept up to date when the schemas of two versions differ in a field; in kube-apiserver
-//     they stay unchanged from then on. If they cannot be updated because the values of an object are older than its schema, the
-//     client receives a warning.
+//     and no reason. managedFields are also updated when the schemas of two versions differ in a field; in kube-apiserver such a
+//     difference keeps them from being updated. If they cannot be updated because the object has values that do not fit its
+//     schema, which has changed since, the client receives a warning.
 //   - The generation and managedFields refer to the stored object. A default of another version that the conversion drops has no
 //     manager and does not raise the generation with each write.
 //   - An object that cannot be converted is an error with code 500 and no reason, and nothing more. In kube-apiserver reads also
-//     report it as corrupt, with the reasons InternalError and StorageReadError, and it can be deleted as corrupt, although it is
-//     not corrupt.
+//     report the object as corrupt, with the reasons InternalError and StorageReadError, and the object can be deleted as
+//     corrupt, although it is not.
 //   - While a webhook is unreachable, lists and watches that convert no object are answered. A watch that converts objects ends
 //     with the error of the webhook, not with "resourceVersion too large". An update of an object that does not exist, and a
 //     create with an invalid name, are answered with 500; kube-apiserver answers with 404 and 422. If the object of a create
@@ -127,20 +131,23 @@ type RowLimits struct {
 //
 //   - A definition whose spec uses something that the extension cannot serve is refused with 422, and the error names the field.
 //     The only such case is a path of a scale that leads nowhere. If another program stored such a definition, it is not served.
-//     Its condition Established then has the reason NotServed, unless it was True before; then only the log reports it, and a
-//     DELETE waits until the definition is corrected or its finalizer is removed, which keeps the objects.
-//   - If two servers run different programs, and one serves a kind for which the other one has a definition, each serves its own
-//     from the same keys of the storage. If the definition is not established yet, the servers disagree on its names. Its
-//     condition then alternates, at growing intervals of up to ten minutes.
-//   - The costs of definitions and objects are bounded where kube-apiserver works for minutes or runs out of memory: see the
-//     sections on bounds of packages runtime/structural and runtime/cel/rules. An object whose defaults make it larger than the
-//     storage allows is answered with 413. Series of request metrics that have the names of a definition stay when it is gone, as
-//     in kube-apiserver. Those of conversion webhooks are removed.
+//     Its condition Established then has the reason NotServed. If the condition was True before, it stays True, and only the log
+//     reports the problem. A DELETE of the definition waits until the definition is corrected, or its finalizer is removed. The
+//     latter keeps the objects in the storage.
+//   - Two servers of one storage may run different programs, of which one serves a Go type for a kind that the other serves by a
+//     definition. Each then serves its own kind from the same keys of the storage. If the definition is not established yet, the
+//     servers disagree on its names, and its conditions alternate, at growing intervals of up to ten minutes.
+//   - The costs of definitions and objects have bounds where kube-apiserver works for minutes or runs out of memory: see the
+//     sections on bounds in the documentation of packages runtime/structural and runtime/cel/rules. An object whose defaults make
+//     it larger than the storage allows is answered with 413. Series of request metrics with the resource of a definition stay
+//     when the definition is gone, as in kube-apiserver: a client that may create definitions can add series without a bound. The
+//     series of conversion webhooks are removed.
 //   - A column whose JSONPath does not parse is not refused. This column and those after it are left out, as in kube-apiserver.
-//   - Selectors are evaluated on the stored objects. With a function in [Options].Conversions or a webhook, the selectableFields
-//     of versions other than the stored one cannot be selected by (400), and labels that a conversion changes are selected by as
-//     they are stored. An object that is stored in an earlier version is selected by the fields that it has there, until it is
-//     migrated (server.Server.MigrateStorage). In kube-apiserver each version selects by the fields that it shows.
+//   - Selectors are evaluated on the stored objects. If a kind has a function in [Options].Conversions or a webhook, the
+//     selectableFields of versions other than the stored one are refused in field selectors (400), and label selectors match the
+//     stored labels, even if a conversion changes them. A field selector compares an object that is stored in an earlier version
+//     by its fields in that version, until the object is migrated (server.Server.MigrateStorage). In kube-apiserver each version
+//     selects by the fields that it shows.
 //   - If a webhook is unreachable, objects that are stored in an earlier version cannot be deleted, and neither can their
 //     definition.
 func New(o Options) server.Extension {

@@ -4,11 +4,11 @@
 //	err := srv.Install(crd.New(crd.Options{}))
 //
 // It serves the kind CustomResourceDefinition of apiextensions.k8s.io/v1, and each API that such an object defines. A new API is
-// served within milliseconds while the server runs, with the handlers, storage, caches and patches of kinds with Go types. See
-// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/. The internal package
-// definition documents the valid definitions, package runtime/structural the schemas, and package runtime/cel/rules the rules in
-// them. [New] documents the life of a definition, servers that share a storage, the differences from kube-apiserver, and the
-// limits.
+// served within milliseconds while the server runs, with the same handlers, storage, caches and patches as kinds with Go types.
+// See https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/. The package
+// server/crd/internal/definition documents which definitions are valid. Package runtime/structural documents the schemas, and
+// package runtime/cel/rules the x-kubernetes-validations in them. [New] documents the life of a definition, servers that share a
+// storage, the differences from kube-apiserver, and the limits.
 //
 // # Versions
 //
@@ -17,24 +17,25 @@
 // package conversion and [Options].Webhooks. A function in [Options].Conversions takes precedence over both.
 //
 // Each version has its own columns, subresources, schema and rules. The object in a request is validated as it was sent, by the
-// schema and rules of the version of the request. Then it is converted to the stored version. It is refused unless it can be
-// converted back to the version of the request, so that the client that wrote an object can always read it.
+// schema and rules of the version of the request. Then it is converted to the stored version. A write is refused if the object
+// cannot be converted back to the version of the request. So the client that wrote an object can always read it.
 //
 // Nothing is converted for requests in the stored version. Lists and watches in another version convert only the objects that no
 // client has read in that version before. If a webhook is slow, unreachable or gives wrong answers, only the requests that need
-// it fail. They are answered with code 500, and with the text of kube-apiserver if the webhook reported the error; other causes
-// are only in the log, see package conversion. A watch ends with such an error. If too many requests wait for the webhook,
-// further ones are answered with 429. In these cases nothing is stored or deleted. Requests in the stored version, other kinds,
-// and the definition itself are not affected; the definition can still be changed and deleted. When a definition changes its
-// webhook, the new webhook is called from then on, and no object that the old one converted is returned any more.
+// it fail. They are answered with code 500. If the webhook itself reported the error, the answer has the text of kube-apiserver;
+// other causes are only in the log, see package conversion. A watch ends with such an error. If too many requests wait for the
+// webhook, further ones are answered with 429. A request that fails in one of these ways stores and deletes nothing. Requests in
+// the stored version, other kinds, and the definition itself are not affected; the definition can still be changed and deleted.
+// When a definition changes its webhook, the new webhook is called from then on, and no object that the old one converted is
+// returned any more.
 //
 // # Costs
 //
-// A definition with a schema of 200 lines that is not used takes about 80 KiB, mostly for the stored definition and its
-// endpoints. Equal schemas of versions and definitions are kept once, as compressed text. A schema is compiled when the first
-// object needs it, its rules at the first write. Compiled schemas that were not used for two to four minutes are dropped; all of
-// them take about 256 MiB at most. No goroutine belongs to one definition. The cost of a request does not depend on the number of
-// definitions. Each definition adds some microseconds to serving a further one, and to the first request for the documents that
-// list all of them. Definitions that change faster than they can be served are served together. examples/bench/crds measures
-// these costs.
+// A definition with a schema of 200 lines, whose API is not used, takes about 80 KiB of memory, mostly for the stored definition
+// and its endpoints. Equal schemas of versions and definitions are kept once, as compressed text. A schema is compiled when the
+// first object needs it, its rules at the first write. Compiled schemas that were not used for two to four minutes are dropped;
+// all of them take about 256 MiB at most. No goroutine belongs to one definition. The cost of a request does not depend on the
+// number of definitions. Each definition adds some microseconds to the time in which the next definition is served, and to the
+// first request for a document that lists all of them. Definitions that change faster than they can be served are served
+// together. examples/bench/crds measures these costs.
 package crd

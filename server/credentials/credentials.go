@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Options are the options of Open: where credentials are kept, and for whom they are. The zero Options is valid.
+// Options are the options of Open: the directory of the credentials, the host of the server, and the administrator. The zero
+// Options is valid.
 type Options struct {
 	// Dir is the directory of the files. It is created if its parent exists. "" keeps no files: each Open makes new credentials.
 	Dir string
@@ -22,8 +23,9 @@ type Options struct {
 	Groups []string
 	// Now is the clock; nil is time.Now. It is called concurrently.
 	Now func() time.Time
-	// Renewed is called when Bundle.Certificate has made a new serving certificate, with the time at which that expires, and the
-	// error of writing it to Dir. The certificate is used even if it could not be written. A nil Renewed is not called.
+	// Renewed is called when Bundle.Certificate has made a new serving certificate, with the time at which the new certificate
+	// expires, and the error of writing it to Dir. The certificate is used even if it could not be written. A nil Renewed is not
+	// called.
 	Renewed func(until time.Time, err error)
 }
 
@@ -53,7 +55,7 @@ type Bundle struct {
 	// Serving is the server's certificate with its key, as Open has read or made it. Servers that run for long should use
 	// Certificate instead.
 	Serving tls.Certificate
-	// ClientCAs has the authority, which signs the client certificates and the serving certificate.
+	// ClientCAs has one certificate: that of the authority, which has signed the client certificate and the serving certificate.
 	ClientCAs *x509.CertPool
 	// CAPEM is the authority's certificate in PEM.
 	CAPEM []byte

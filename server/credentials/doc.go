@@ -6,26 +6,29 @@
 //	listener := tls.NewListener(l, creds.TLSConfig())
 //	path, err := creds.WriteKubeconfig("hello.kubeconfig", "https://"+credentials.DialableHost(l.Addr()))
 //
-// This package does not authenticate clients. The authenticators of package authn do, with ClientCAs and Token.
+// This package does not authenticate clients. The authenticators of package authn do that, with the ClientCAs and the Token of a
+// [Bundle].
 //
 // # Files
 //
-// The directory (mode 0700) has four files (mode 0600). Each file is replaced as a whole, so that the directory is usable
-// whenever the process ends. The next Open uses all files again that are still valid.
+// The directory (mode 0700) has four files (mode 0600). Each file is replaced as a whole, so that the directory is usable even if
+// the process ends during a write. The next Open uses the files that are still valid. If other users of the machine have
+// permissions for the directory or a file in it, Open removes these permissions.
 //
-//   - ca.pem: the authority's certificate and key, valid for ten years. Everybody who has the key can make credentials.
+//   - ca.pem: the authority's certificate and key, valid for ten years. Everybody who has the key can make credentials, also
+//     those of an administrator.
 //   - serving.pem: the server's certificate and key, valid for a year, for the listen host, localhost, 127.0.0.1 and ::1.
 //   - client.pem: the administrator's certificate and key, valid for a year.
 //   - token: the administrator's bearer token.
 //
 // # Renewal
 //
-// A serving or client certificate is issued anew by the same authority if it is missing, damaged, expired or within 30 days of
-// that, from another authority, or not for this host or user. Kubeconfigs that were written before still verify the server, and
-// their token is still valid. To revoke all credentials, delete the directory.
+// Open issues a new serving or client certificate, from the same authority, if the old one is missing or damaged, has expired or
+// expires within 30 days, is from another authority, or is not for this host or user. Kubeconfigs that were written before still
+// verify the server, and their token is still valid. To revoke all credentials, delete the directory.
 //
 // A damaged ca.pem or token is an error, because a new one would lock out all clients with the old credentials. An authority that
-// expires soon is replaced, because its clients would be locked out anyway.
+// expires soon is replaced, because its clients would soon be locked out anyway.
 //
 // The serving certificate is also issued anew while the server runs: see [Bundle.Certificate]. The administrator's certificate is
 // issued anew only by Open, but the token in the kubeconfig does not expire. [FromFiles] reads certificates from files that other

@@ -62,9 +62,10 @@ type contextInfo struct {
 // WriteKubeconfig writes a complete kubeconfig for the server at a URL, with mode 0600: kubectl --kubeconfig=path needs nothing
 // else. The URL is https://host:port, or https://host:port/path for a server that is mounted below a path. Clients trust the
 // authority of the Bundle and the given authorities, which are certificates in PEM; one of them must have signed the certificate
-// of the server at that URL. A certificate that is signed with its own key is its own authority. The user of the kubeconfig has the
-// client certificate and the token, each of which is enough. An existing file is replaced as a whole. Only a kubeconfig with other
-// clusters or users is not replaced, and is an error. WriteKubeconfig returns the absolute path of the file.
+// of the server at that URL. A certificate that is signed with its own key is its own authority. The user of the kubeconfig has
+// the client certificate and the token; either of them authenticates the administrator. An existing file is replaced as a whole.
+// If the file is a kubeconfig with other clusters or users, WriteKubeconfig does not replace it and returns an error.
+// WriteKubeconfig returns the absolute path of the file.
 func (b *Bundle) WriteKubeconfig(path, server string, authorities ...[]byte) (string, error) {
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("credentials: server %q is not a URL that begins with https://", server)

@@ -9,12 +9,12 @@ import (
 )
 
 // FromFiles returns a function for tls.Config.GetCertificate, or server.Serving.Certificate, with a certificate, its chain and a
-// private key from two files in PEM. When one of the files has changed, they are read again for the next connection: a program
-// that renews them need not restart the server.
+// private key from two files in PEM. When one of the files has changed, both are read again for the next connection. So another
+// program can renew them without a restart of the server.
 //
 // The two files may not match for a time, such as between the two writes of a program that replaces them. Then the function
-// returns the certificate from before, and failed, which may be nil, is called with the reason, once for each change. The error
-// of FromFiles is that of tls.LoadX509KeyPair. The function may be called concurrently.
+// returns the previous certificate, and calls failed with the reason, once for each change; failed may be nil. The error of
+// FromFiles is that of tls.LoadX509KeyPair. The function may be called concurrently.
 func FromFiles(certFile, keyFile string, failed func(error)) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	f := &filePair{certFile: certFile, keyFile: keyFile, failed: failed}
 	at, _ := f.stamp() // reading returns the error, too

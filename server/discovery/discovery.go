@@ -40,13 +40,13 @@ type Resource struct {
 	// Verbs are the verbs of the resource itself: get, list, watch, create, update, patch, delete or deletecollection. A resource
 	// without verbs is not shown, but its subresources are.
 	Verbs []string
-	// StorageKind is the kind in the version in which the resource is stored. Its hash is shown, so that clients notice when it
-	// changes. If StorageKind is zero, as for resources without storage, no hash is shown.
+	// StorageKind is the kind in the version in which the resource is stored. Discovery shows the hash of StorageKind, so that
+	// clients notice when it changes. If StorageKind is zero, as for resources without storage, no hash is shown.
 	StorageKind schema.GroupVersionKind
 	// Subresources are the subresources of the resource.
 	Subresources []Subresource
-	// Custom shows verbs and subresources in the order in which kube-apiserver shows those of custom resources, which is not
-	// sorted.
+	// Custom shows verbs and subresources in the order in which kube-apiserver shows those of custom resources. That order is not
+	// alphabetical.
 	Custom bool
 }
 
@@ -62,7 +62,7 @@ type Subresource struct {
 
 // Options are the options of New. The zero Options is valid.
 type Options struct {
-	// ServerAddress is the host:port that /api names as the server's address. "" is the host of the request.
+	// ServerAddress is the host:port that the document at /api has as the server's address. "" is the host of the request.
 	ServerAddress string
 	// CBOR serves the documents as application/cbor too.
 	CBOR bool

@@ -21,7 +21,7 @@
 // Groups are shown in the order in which they are given, which is the order in which clients prefer them. Versions are sorted by
 // maturity, v2 before v1 before v1beta1, and the first is the preferred version.
 //
-// A server without the core group (the group named "") answers 404 at /api, in both forms, like a Kubernetes API server without
-// core resources. client-go then finds no such group. The legacy alternative, an APIVersions without versions, would make
-// client-go list a group with neither name nor version.
+// If the groups have no core group (the group named ""), /api is answered with 404, in both forms, like by a Kubernetes API
+// server without core resources. client-go then finds no core group. An APIVersions without versions in place of the 404 would
+// make client-go list a group with neither name nor version.
 package discovery

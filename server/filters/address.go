@@ -8,8 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Address sets the address that a request counts for ([request.Address], [request.HolderFrom]), also for a request that comes
-// through proxies.
+// Address sets the client address of a request, by which the request is counted in bounds ([request.HolderFrom]).
+// [request.Address] finds the address, also behind the given proxies.
 func Address(proxies []netip.Prefix) Filter {
 	proxies = slices.Clone(proxies)
 	return steps(func(p *passage, _ http.Handler) bool {

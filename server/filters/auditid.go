@@ -14,8 +14,8 @@ import (
 const maxAuditID = 256
 
 // AuditID gives each request an ID: that of its Audit-ID header, or a new UUID. It puts the ID in the context and in the Audit-Id
-// header of the answer, so that a client can name the request to readers of the logs. A request whose own ID is longer than 256
-// bytes is answered with 400, since every line about the request in logs and audit would have the ID.
+// header of the answer, so that the lines of a log about a request can be found by the ID that the client has. A request whose
+// own ID is longer than 256 bytes is answered with 400, since every line about the request in logs and audit would have the ID.
 func AuditID() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		given := p.r.Header.Get("Audit-Id")

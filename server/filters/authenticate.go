@@ -15,8 +15,9 @@ import (
 
 // AuthenticateOptions are options of Authenticate. The zero value is usable.
 type AuthenticateOptions struct {
-	// Audiences are the audiences that the server identifies as, see authn.WithAudiences. A credential that is valid only for
-	// other audiences is refused. The slice must not be changed afterwards.
+	// Audiences are the audiences that the server identifies as: see authn.WithAudiences. A credential that is valid only for
+	// other audiences is refused. If Audiences is empty, the audiences of credentials are not checked. The slice must not be
+	// changed afterwards.
 	Audiences []string
 	// Failed is called for each request that is answered with 401, with the reason, which the client does not get. A nil error
 	// means that no authenticator has recognized a credential in the request. A nil Failed does nothing.
@@ -24,12 +25,12 @@ type AuthenticateOptions struct {
 }
 
 // Authenticate authenticates a request and puts the user in the context. It answers with 401, without the reason, if a returns an
-// error or nil, or a user without a name. Warnings of the response are sent to the client, and its audit annotations are recorded
-// ([request.Annotate]). Filters and handlers behind Authenticate see a request without credentials ([authn.StripCredentials]),
-// and what the request takes counts for the user ([request.HolderFrom]).
+// error or nil, or a user without a name. Warnings of the [authn.Response] are sent to the client, and its audit annotations are
+// recorded ([request.Annotate]). Filters and handlers behind Authenticate see a request without credentials
+// ([authn.StripCredentials]). From then on bounds count the request for the user ([request.HolderFrom]).
 //
-// On HTTP/2, an answer to a user that is unknown or anonymous ends the connection. A client that opens streams only to cancel
-// them then needs a new connection each time (CVE-2023-44487).
+// On HTTP/2, an answer with 401, and any answer to system:anonymous, ends the connection. A client that opens streams only to
+// cancel them then needs a new connection each time (CVE-2023-44487).
 func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		r := p.r

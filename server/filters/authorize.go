@@ -13,7 +13,7 @@ import (
 
 // Authorize passes on the requests that a allows, and answers all others with the code 403. The user is that of the context,
 // where [Authenticate] has put it. If a returns an error and does not allow the request, the answer is 500. If the context has no
-// user, a is called with the zero User. No rule that names its users matches that User.
+// user, a is called with the zero User. The zero User matches no rule that names users or groups.
 func Authorize(a authz.Authorizer) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		info, ok := p.info()

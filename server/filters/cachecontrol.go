@@ -3,7 +3,7 @@ package filters
 import "net/http"
 
 // CacheControl forbids caching by Cache-Control: no-cache, private, since an answer may be only for the user who sent the
-// request. A handler may set another value. A value that was set before is kept.
+// request. A value that was set before the filter is kept, and a handler may set another one.
 func CacheControl() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		if h := p.w.Header(); h.Get("Cache-Control") == "" {

@@ -14,10 +14,10 @@ import (
 // defaultDeadline is the longest time of a request by default.
 const defaultDeadline = 60 * time.Second
 
-// Deadline ends the context of every request at the time longest after the request was received, or before, if its query has
-// ?timeout=DURATION ("10s"). A longest of 0 is 60 s. A timeout of zero or less has no effect. If the timeout is not a duration,
-// the answer is 400 (Bad Request). Long-running requests ([request.IsLongRunning]) have no deadline. The filter only ends the
-// context: [Timeout] answers.
+// Deadline gives the context of each request a deadline: the time longest after the request was received, or the timeout of its
+// query (?timeout=10s) after that, if the timeout is shorter. If longest is 0, it is 60 s. A timeout of zero or less has no
+// effect. If the timeout is not a duration, the answer is 400 (Bad Request). Long-running requests ([request.IsLongRunning]) have
+// no deadline. The filter does not answer when the deadline passes: [Timeout] does.
 func Deadline(longest time.Duration) Filter {
 	if longest <= 0 {
 		longest = defaultDeadline

@@ -11,15 +11,15 @@
 //		filters.Authorize(authorizer),
 //	)
 //
-// Most filters do not depend on others. [Deadline], [InFlight] and [Authorize] need the [request.Info] of a request: they use the
-// one that [RequestInfo] has put in the context, or resolve it themselves. Authorize and InFlight use the user that
+// Most filters do not depend on others. [Deadline], [InFlight] and [Authorize] need the [request.Info] of a request. They use the
+// Info that [RequestInfo] has put in the context, or resolve the request themselves. Authorize and InFlight use the user that
 // [Authenticate] has put in the context.
 //
 // Filters answer errors with [response.Error]: a Kubernetes Status in a format that the client accepts. Only the 429 of
 // [InFlight] and [FlowControl] and the 500 of [Authorize] and [Recover] are plain text, as in kube-apiserver.
 //
-// Filters that wrap the http.ResponseWriter keep its methods Flush and, where the connection has it (HTTP/1.1), Hijack. Both work
-// directly and through http.ResponseController.
+// Filters that wrap the http.ResponseWriter keep its methods Flush and, over HTTP/1.1, Hijack. Both work directly and through
+// http.ResponseController.
 package filters
 
 import (

@@ -7,13 +7,13 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// FreeHeaderBytes is the size of a header up to which [HeaderBytes] does not count it. The number of such headers is bounded by the
-// requests in flight.
+// FreeHeaderBytes is the largest size, in bytes, of a header that [HeaderBytes] does not count. The number of such headers is
+// bounded by the number of requests in flight.
 const FreeHeaderBytes = 16 << 10
 
 // HeaderBytes counts the memory that a large header of a request takes, with its URL, in budget until the request ends. A request
-// above the bounds is answered with 429 and Retry-After, and each of onReject is called for it. It counts for the user who was
-// authenticated ([request.HolderFrom]), so the filter comes behind [Authenticate].
+// above the bounds is answered with 429 and Retry-After, and each of onReject is called for it. The memory counts for the user
+// who was authenticated ([request.HolderFrom]), so the filter belongs behind [Authenticate].
 func HeaderBytes(budget *flowcontrol.Budget, onReject ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		size := headerBytes(p.r)

@@ -14,8 +14,8 @@ import (
 
 // RefuseImpersonation refuses requests that impersonate another user, by the header Impersonate-User and others of
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation. The answer is 403, as to a user who
-// may not impersonate, or 400 if the headers name no user. Without this filter such a request would be answered as one of the
-// user who sent it. The filter belongs behind [Authenticate].
+// may not impersonate, or 400 if the headers name no user. Without this filter the server would ignore the headers, and answer
+// with the permissions of the user who sent the request. The filter belongs behind [Authenticate].
 func RefuseImpersonation() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		as, asked := "", false

@@ -11,13 +11,13 @@ import (
 )
 
 // InFlight bounds how many requests are served at the same time, separately for reads and writes. It answers requests above the
-// bound with 429 and Retry-After. 0 is 400 reads and 200 writes, and a negative number is no bound. Members of system:masters are
-// never refused, and long-running requests are not counted.
+// bound with 429 and Retry-After. If reads is 0, it is 400. If writes is 0, it is 200. A negative number is no bound. Members of
+// system:masters are never refused, and long-running requests are not counted.
 func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFlight(reads, writes)) }
 
-// FlowControl calls turns for each request, and answers requests that it rejects with 429 and Retry-After. Long-running requests
-// pass without a call. The attributes that turns is called with have no selectors. Each of onReject is called for a rejected
-// request.
+// FlowControl calls the Controller turns for each request, and answers a request that turns rejects with 429 and Retry-After. For
+// long-running requests turns is not called. The attributes that turns is called with have no selectors. Each of onReject is
+// called for a rejected request.
 func FlowControl(turns flowcontrol.Controller, onReject ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()

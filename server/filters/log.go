@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Log writes a line for each answer with a code of 500 or more, and no line for any other. It also writes none if the client has
-// gone, or for a panic, which [Recover] logs. The line has the error, method, URI, code, duration, audit ID and user agent. A
-// long text is cut to its first KiB. A nil log writes nothing.
+// Log writes a line for each answer with a code of 500 or more, and no line for any other. It also writes no line if the client
+// has closed the connection, and none for a panic, which [Recover] logs. The line has the error, method, URI, code, duration,
+// audit ID and user agent. A long text is cut to its first KiB. A nil log writes nothing.
 func Log(log *zap.Logger) Filter {
 	if log == nil {
 		return func(next http.Handler) http.Handler { return next }

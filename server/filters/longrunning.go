@@ -11,7 +11,7 @@ import (
 // LongRunning bounds the concurrent long-running requests ([request.IsLongRunning]). Each takes 1 of budget until it ends. A
 // request above the bounds is answered with 429 and Retry-After, and each of onReject is called for it. A request counts for the
 // user who was authenticated, also if it impersonates another user, and for the address that it comes from
-// ([request.HolderFrom]). Behind [Authorize] the filter counts only authorized requests.
+// ([request.HolderFrom]). The filter belongs behind [Authorize], so that it counts only authorized requests.
 func LongRunning(budget *flowcontrol.Budget, onReject ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()

@@ -10,8 +10,8 @@ import (
 
 // Meter counts requests. All methods may be called concurrently.
 type Meter interface {
-	// Served is called for a request that reaches its handler, before the handler is called. It returns the Serving for the end
-	// of the request, or nil for a request that is not counted.
+	// Served is called for a request that reaches its handler, before the handler is called. It returns the Serving whose methods
+	// are called at the end of the request, or nil if the request is not counted.
 	Served(r *http.Request, info *request.Info) Serving
 }
 
@@ -20,11 +20,13 @@ type Serving interface {
 	// Answered is called when the handler has returned, with the code of the answer and the number of bytes of the body, as they
 	// were sent. A panic before the answer has begun counts as an answer with code 500. ctx is the context of the request.
 	Answered(ctx context.Context, code int, size int64)
-	// Over is called after Answered. It is also called when there was no answer, because the handler has aborted the connection.
+	// Over is called after Answered. If the handler aborts the connection before the answer has begun, Over is called without
+	// Answered.
 	Over()
 }
 
-// Metrics calls m for the requests that reach the handler behind it. Requests that filters around it refuse are not counted.
+// Metrics calls m for the requests that reach the handler behind it. Requests that filters around this filter refuse are not
+// counted, and neither are requests without a [request.Info] in their context.
 func Metrics(m Meter) Filter {
 	return func(next http.Handler) http.Handler { return &metered{m, next} }
 }

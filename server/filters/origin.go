@@ -24,10 +24,11 @@ import (
 // allowed it in answer to a preflight request (of the Fetch standard), and cannot send it at all for a WebSocket. Credentials of
 // other schemes do not count, since a browser may add them without the page.
 //
-// The reason for the filter: a browser does not show the answers of one site to pages of another, but it sends their requests,
-// also a POST of JSON without a Content-Type. For WebSockets it leaves the decision to the server (RFC 6455, section 10.2). It
-// adds the credentials of the user, whichever page sends the request. This server uses no cookies, but the browser may have a
-// client certificate that the user once chose in a dialog, and it has access to the user's network.
+// The reason for the filter: a browser does not show the answers of one site to pages of another site, but it sends the requests
+// of these pages, also a POST of JSON without a Content-Type. For WebSockets the browser leaves the decision to the server (RFC
+// 6455, section 10.2). It adds the credentials of the user, whichever page sends the request. This server uses no cookies. But
+// the browser may have a client certificate that the user once chose in a dialog, and the browser has access to the user's
+// network.
 func Origin(allow func(origin string) bool) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		if origin, foreign := foreignOrigin(p.r, allow); foreign {

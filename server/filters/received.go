@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ReceivedAt puts the time at which a request came in the context, so that deadlines and durations count from there, and include
-// the time of the filters between. A nil now is time.Now.
+// ReceivedAt puts the time at which a request was received in the context. Deadlines and durations count from that time, and so
+// include the time that filters take. If now is nil, it is time.Now.
 func ReceivedAt(now func() time.Time) Filter {
 	if now == nil {
 		now = time.Now

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Recover turns a panic into one failed request. The answer is 500 with a text. If the response has begun, the connection is
-// aborted. log gets one line with the stack. A panic with http.ErrAbortHandler is passed on, since the handler wants to abort the
-// connection; each of aborted is called for such a request. Panics of handlers that outlive a [Timeout] behind this filter are
-// logged, too. A nil log logs nothing.
+// Recover recovers from a panic of a handler, so that only this request fails. The answer is 500 with a text. If the response has
+// begun, the connection is aborted. Recover writes one line with the stack to log. A panic with http.ErrAbortHandler is passed
+// on, since the handler wants to abort the connection; each of aborted is called for such a request. Panics of handlers that
+// outlive a [Timeout] behind this filter are logged, too. A nil log logs nothing.
 func Recover(log *zap.Logger, aborted ...func(r *http.Request)) Filter {
 	if log == nil {
 		log = zap.NewNop()

@@ -18,11 +18,11 @@ import (
 // called. Requests without a deadline and long-running requests pass unchanged: a watch with a deadline that another handler has
 // set ends cleanly by itself.
 //
-// The handler runs in a goroutine of its own. When the deadline passes, its context has ended, its writes return
+// The handler runs in a goroutine of its own. After the deadline the context of the handler has ended, its writes return
 // http.ErrHandlerTimeout, and its reads of the body fail, so that it should return soon. The filter does not wait for the
 // handler, but a [WaitGroup] around the filter does. A panic of the handler is logged by the [Recover] around the filter. A
-// handler that is writing an error at that time may finish. If the client has gone, the request is not answered, and the filter
-// waits for the handler.
+// handler that is writing an error at that time may finish. If the client has closed the connection, the request is not answered,
+// and the filter waits for the handler.
 //
 // Each of onTimeout is called for a request that the filter answers or aborts.
 func Timeout(onTimeout ...func(r *http.Request)) Filter {

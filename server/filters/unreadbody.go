@@ -14,13 +14,14 @@ const defaultBodyGrace = time.Second
 
 // UnreadBody prevents a client from holding a connection of HTTP/1.1 by announcing a body and not sending it. net/http reads the
 // part of a body that the handler has not read, before and after it writes the answer, and waits for it without a bound. With the
-// filter the client has the time grace when the answer begins, and again when it ends; 0 is 1 s. After that the server does not
-// wait any longer: the client has its answer, and the connection is closed. The body of a GET or HEAD has no meaning
-// (https://www.rfc-editor.org/rfc/rfc9110#section-9.3.1), and the answer does not wait for it at all.
+// filter the client has the time grace to send the rest of the body when the answer begins, and again when the answer ends; a
+// grace of 0 is 1 s. After that the server does not wait any longer: the client has its answer, and the connection is closed. The
+// body of a GET or HEAD has no meaning (https://www.rfc-editor.org/rfc/rfc9110#section-9.3.1), and the answer does not wait for
+// it at all.
 //
-// The filter does not bound how long the handler may read. Others do, such as [Timeout], whose answer ends a read. HTTP/2 does
-// not need the filter: a stream ends without its body. The filter belongs before those that may answer a request without reading
-// its body. Its http.ResponseWriter needs SetReadDeadline, which those of net/http have.
+// The filter does not bound how long the handler may read. Other filters do, such as [Timeout], whose answer ends a read. HTTP/2
+// does not need the filter, since a stream can end before its body does. The filter belongs around all filters that may answer a
+// request without reading its body. The http.ResponseWriter needs the method SetReadDeadline, which those of net/http have.
 func UnreadBody(grace time.Duration) Filter {
 	if grace <= 0 {
 		grace = defaultBodyGrace

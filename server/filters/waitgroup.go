@@ -13,7 +13,7 @@ import (
 )
 
 // WaitGroup counts the requests that have not ended, so that a server can wait for them when it ends. Long-running requests are
-// not counted: they end when their server ends them. All methods may be called concurrently.
+// not counted: the server ends them itself. All methods may be called concurrently.
 type WaitGroup struct {
 	count transport.Count
 	idle  chan struct{} // closed when the last request has ended after Close

@@ -6,7 +6,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Warnings sends the texts that [request.Warn] is called with in Warning headers of the answer.
+// Warnings makes [request.Warn] work: it collects the texts of a request, and sends them in Warning headers of the answer.
 func Warnings() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		p.values.Warnings = request.NewWarnings(p.w.Header())

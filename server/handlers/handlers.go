@@ -11,9 +11,9 @@
 //	})
 //	mux.Handle("/apis/example.com/v1/", h)
 //
-// The handler takes the namespace, the name and the subresource of a request from the request.Info in the request's context, or
-// else from the URL. The handler does not authenticate or authorize users, and does not limit the number of requests. Filters
-// around the handler do that.
+// The handler takes the namespace, the name and the subresource of a request from the request.Info in the request's context.
+// Without an Info it takes them from the URL. The handler does not authenticate or authorize users, and does not limit the number
+// of requests. Filters around the handler do that.
 //
 // # Verbs
 //
@@ -76,16 +76,17 @@ type Options struct {
 	Namespaced bool
 	// Storage implements some of the capabilities of package registry.
 	Storage any
-	// Admission reviews writes and connections if Storage is not a registry.Records, and the objects of writes are then validated by
-	// the struct tags of their Go types: see registry.Gate. A registry.Records does both itself. nil does neither.
+	// Admission is for a Storage that is not a registry.Records. It reviews writes and connections, and if it is set, the objects
+	// of writes are also validated by the struct tags of their Go types: see registry.Gate. If it is nil, the handler does
+	// neither. A registry.Records does both itself.
 	Admission admission.Source
-	// Verbs are the verbs to serve, out of those that Storage is capable of. nil serves all of them. New returns an error for a
-	// verb that Storage is not capable of.
+	// Verbs are the verbs to serve, out of those that Storage implements. nil serves all of them. New returns an error for a verb
+	// that Storage does not implement.
 	Verbs []string
-	// Authorizer is called for permissions that the permission to make the request does not include. For a PUT or an apply that
-	// creates its object, it decides if the user may create the object; nil allows that. For a DELETE of an object that cannot be
-	// read, it decides if the user has the verb unsafe-delete-ignore-read-errors; nil makes such a DELETE an error. The
-	// authorizer in the request's policy, if there is one, is called instead.
+	// Authorizer is called for permissions that a request needs in addition to that of its verb. For a PUT or an apply that
+	// creates its object, it decides if the user may create the object; if Authorizer is nil, the user may. For a DELETE of an
+	// object that cannot be read, it decides if the user has the verb unsafe-delete-ignore-read-errors; if Authorizer is nil,
+	// such a DELETE is refused. If the request's policy has an authorizer, that one is called instead.
 	Authorizer authz.Authorizer
 	// Subresources are the subresources by name ("status"). The kind of a subresource may be of another group and version
 	// ("scale").
@@ -98,22 +99,22 @@ type Options struct {
 	// Formats are the wire formats, the default first. nil means JSON, YAML and protobuf. Objects are written in protobuf only if
 	// the Go type of their kind supports it. The metadata of every object can be written in protobuf.
 	Formats []codec.Format
-	// Forms caches the encodings of records in other forms than the stored one. Several resources may have the same cache. If it
-	// is nil, only the encodings that a page of records or an event keeps itself are cached.
+	// Forms caches encodings of records other than the stored one. Several resources may have the same cache. If Forms is nil,
+	// only the encodings that a page of records or an event keeps itself are cached.
 	Forms *storage.FormCache
 	// MaxBodyBytes limits the length of request bodies, in bytes. 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
 	// Budget bounds the bytes that requests hold. A request counts these bytes:
 	//
-	//   - For a body above 16 KiB, 16 times its length, for all that is made from the body. They count from before the body is
-	//     read until the request ends. A stored object above 16 KiB counts the same if it is changed, or shown in another form
-	//     than the stored one.
+	//   - For a body above 16 KiB, 16 times its length, for all that is made from the body. These bytes count from before the
+	//     body is read until the request ends. A stored object above 16 KiB counts in the same way if the request changes it, or
+	//     if the answer has it in another encoding than the stored one.
 	//   - For a body whose values take more than 32 KiB in memory, 8 times the size of the values.
 	//   - For a list that is in no cache, the records that are read at once.
 	//   - For a watch, the events that are not sent yet.
 	//
 	// A request beyond a bound is answered with TooManyRequests. A request that needs more than a whole bound counts as the whole
-	// bound. nil is no bound. Several resources may have the same Budget.
+	// bound. If Budget is nil, there is no bound. Several resources may have the same Budget.
 	Budget *flowcontrol.Budget
 	// Selectors limits the label selectors and field selectors of requests.
 	Selectors selector.Limit
@@ -128,14 +129,14 @@ type Options struct {
 	// MinRequestTimeout is the shortest duration of a watch without timeoutSeconds. The duration is chosen at random, up to twice
 	// as long. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
-	// WriteTimeout is how long a client that does not read may block one write of a watch. After that, the connection is aborted.
-	// 0 is 30 seconds, negative is no limit.
+	// WriteTimeout is how long a client that does not read may block one write of a watch. After that, the watch is aborted. 0 is
+	// 30 seconds, negative is no limit.
 	WriteTimeout time.Duration
-	// Warnings are sent with every answer, for example that the version is deprecated.
+	// Warnings are texts that every answer has in Warning headers, for example that the version is deprecated.
 	Warnings []string
 	// Stop ends all watches cleanly when it is closed. If it is nil, watches end only with their requests.
 	Stop <-chan struct{}
-	// Hooks are called when something happens in the resource, for metrics.
+	// Hooks are called for the events of requests that their comments describe. They are for metrics.
 	Hooks Hooks
 }
 
@@ -145,7 +146,7 @@ type Subresource struct {
 	Kind schema.GroupVersionKind
 	// Storage implements some of the capabilities of package registry.
 	Storage any
-	// Admission is as in Options, for this subresource. It must be nil for the views of a Registry.
+	// Admission is like Options.Admission, for this subresource. It must be nil if Storage is a view of a Registry.
 	Admission admission.Source
 }
 
@@ -165,8 +166,8 @@ type Subresource struct {
 // A record that is stored in the version of the URL is written to a JSON answer as the stored bytes, without decoding an object.
 // This is true for a single object, for an item of a list, for a watch event, and for the metadata in a PartialObjectMetadata or
 // in a row of a Table. For any other answer, the object is decoded, converted and encoded, unless the result of an earlier
-// request is cached: for an event beside the event in the log, for a record in Options.Forms, and for adjacent records of a list
-// in the cache that the records come from.
+// request is cached. The encoding of an event is cached with the event, that of a record in Options.Forms, and that of adjacent
+// records of a list in the cache that the records come from.
 //
 // The memory for a list does not grow with the length of the list, in any format. The list is written while it is made. Records
 // that are in no cache are read in portions of about 1 MiB. Everything that can fail is done before the first byte of the answer.
@@ -179,8 +180,8 @@ type Subresource struct {
 // Warnings go to the recorder in the request's context (request.WithWarnings). Without a recorder, they go to the header of the
 // answer.
 //
-// Objects that are stored as records or can be updated get their metadata.managedFields here. The manager is the option
-// fieldManager, or the User-Agent up to its first slash.
+// The handlers compute metadata.managedFields of objects that are stored as records or can be updated. The manager is the option
+// fieldManager of the request, or else the User-Agent up to its first slash.
 //
 // A watch needs a ResponseWriter that can flush. ResponseWriters that wrap another one must have the method Unwrap that
 // http.ResponseController calls. A client that does not respond when the server closes a WebSocket holds its connection for five

@@ -22,8 +22,8 @@ import (
 //   - Scheme, Resource, Kind or Storage is missing.
 //   - Kind is of another group or version than Resource.
 //   - The storage of the resource or of a subresource has none of the capabilities of package registry.
-//   - Verbs is empty but not nil, or has a verb that Storage is not capable of.
-//   - A format of Formats is none of those of package codec.
+//   - Verbs is empty but not nil, or has a verb that Storage does not implement.
+//   - A format in Formats is not one of package codec.
 //   - A kind is not in Scheme, and its objects could be created or updated.
 //   - Admission is set for a storage that is, or embeds, a registry.View with ViewOptions.Admitted.
 func New(o Options) (*Resource, error) {

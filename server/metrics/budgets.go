@@ -5,8 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Budget adds metrics of b with the label what: how much is held at each scrape, and how often b has rejected. It is called at
-// most once for each value of what.
+// Budget adds metrics of b: how much of b is held, its bounds, and how often it has rejected a request or connection. The metrics
+// have the label "what" with the value what. Budget is called at most once for each value of what.
 func (m *Registry) Budget(what string, b *flowcontrol.Budget) {
 	labels := prometheus.Labels{"what": what}
 	m.all.MustRegister(

@@ -19,8 +19,8 @@
 // # Requirements of clients
 //
 // kubectl finds the schemas for explain, apply and diff by their x-kubernetes-group-version-kind. It assumes that the server
-// validates fields if the PATCH operation of a kind has the parameter fieldValidation. So each resource must be described with
-// the verbs and patch types that are really served.
+// validates fields if the PATCH operation of a kind has the parameter fieldValidation. So the description of a resource must have
+// exactly the verbs and patch types that the server serves.
 //
 // The schemas come from package runtime/schema. The form and the names of operations are those of
 // https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition.

@@ -13,13 +13,13 @@ import (
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// Digester is a Describer with a digest of its description. If all resources of a group version have a Digester, and no Go
-// types of the program, the hash of its document is known before the document is made. So a list of a thousand documents needs
-// none of them.
+// Digester is a Describer with a digest of its description. If the Object of every resource of a group version is a Digester, and
+// no resource has a Go type of the program, the hash of the document is known before the document is made. So /openapi/v3 can
+// list a thousand documents before any of them is made.
 //
 // Such a hash is computed from everything that the document is made from, including the program. The program is identified by its
 // modules, if all of them are published modules with a checksum, or else by its build ID. Therefore two servers that are built
-// from the same modules have the same hashes. A program that could make other documents has other hashes.
+// from the same modules have the same hashes, and programs that could make different documents have different hashes.
 type Digester interface {
 	schema.Describer
 	// Digest returns a digest. It may be equal for two objects, also in different processes, only if OpenAPI returns the same for

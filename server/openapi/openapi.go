@@ -27,8 +27,8 @@ type GroupVersion struct {
 //   - The definition has the fields that Object describes, with apiVersion, kind and metadata, also in embedded resources.
 //   - A value that may be an integer or a string has both types in anyOf.
 //   - The definitions of the object and of its list have the selectable fields.
-//   - Operations name the media types of their bodies, and GET has a resourceVersion. Operations of subresources have the kind of
-//     the resource. Operations do not say that lists can be watched and that PATCH may answer with 201.
+//   - Operations list the media types of their bodies, and GET has the parameter resourceVersion. Operations of subresources have
+//     the kind of the resource. Operations do not say that lists can be watched and that PATCH may answer with 201.
 //   - The operations of a deprecated version are the same as those of any other version.
 //
 // In OpenAPI v2, the form of such a definition is reduced:
@@ -40,20 +40,22 @@ type GroupVersion struct {
 //
 // The documents differ from those of kube-apiserver as follows:
 //
-//   - deletecollection has the parameters and the body that it accepts. kube-apiserver describes DeleteOptions for other kinds
-//     only, and parameters of watches for custom resources.
+//   - deletecollection has the parameters and the body that it accepts. For custom resources, kube-apiserver describes the
+//     parameters of watches, and no DeleteOptions.
 //   - The document of a group version contains the list of its resources, /apis/example.com/v1/, as for other kinds.
-//   - A version without a schema may have any fields in addition to the usual ones. kube-apiserver names no fields, which the
-//     parsers of clients refuse.
+//   - A version without a schema may have any fields in addition to the usual ones. kube-apiserver describes such a version
+//     without fields, which the parsers of clients refuse.
 //   - There is no shardSelector, because the server does not support it.
-//   - DeleteOptions and the other kinds that every group has are those of the groups that are served.
+//   - The x-kubernetes-group-version-kind of DeleteOptions, and of the other kinds that every group has, lists only the groups
+//     that are served.
 //   - In /openapi/v2, parameters are in the operations, and not in a list that the operations refer to. All documents of v3 name
 //     the security scheme.
 type Resource struct {
 	Plural     string                     // the plural name, as in URLs
 	Kind       apischema.GroupVersionKind // the kind of the objects
 	Namespaced bool                       // the objects are in namespaces
-	// Verbs are the verbs, as discovery shows them: get, list, watch, create, update, patch, delete, deletecollection.
+	// Verbs are the verbs of the resource, as discovery shows them: get, list, watch, create, update, patch, delete,
+	// deletecollection.
 	Verbs []string
 	// Type is the Go struct of an object, ListType that of a list. If ListType is nil, lists are described like a List[T].
 	Type, ListType reflect.Type
@@ -116,20 +118,20 @@ type Options struct {
 // Documents are available as JSON and in the protobuf form of gnostic, which Go clients request:
 // application/com.github.proto-openapi.spec.v3.v1.0+protobuf (and v2). The old spelling with an @ is accepted, too.
 //
-// A document is made when it is requested first. Requests for the same document wait for it and share it. Documents, and the
+// A document is made at the first request for it. Requests for the same document wait for it and share it. Documents, and the
 // parts of /openapi/v2, are made one at a time, because making a document takes a hundred times the memory of the stored
 // document. The same description always has the same bytes and the same hash, in every process of the program. If the description
 // changes, documents of unchanged groups are kept. The document of OpenAPI v2 consists of compressed parts. Unchanged parts are
 // kept, and the new document is joined from the parts.
 //
-// The address of a document in /openapi/v3 has a ?hash=. Under that address, clients may cache the document for ever. With
-// another hash, the answer is 301 to the address with the right one. The hash is computed from the bytes of the document, unless
-// [Digester] gives a hash that is known before.
+// The address of a document in /openapi/v3 has a ?hash=. Clients may cache the document of such an address for ever. A request
+// with another hash is redirected (301) to the address with the current hash. The hash is computed from the bytes of the
+// document, or given by the resources, see [Digester].
 //
 // A document is stored compressed, in both forms, and sent compressed to clients that accept gzip. The documents of fifty kinds
-// take much less than one MiB. When a document is made, it is parsed with the parsers of clients. If they fail, the document is
-// answered with 500 and the reason. It is then listed without a hash, unless the hash is known without the document, and left out
-// of /openapi/v2. All other documents are served.
+// take much less than one MiB. When a document is made, it is parsed with the parsers of clients. If a parser fails, requests for
+// this document are answered with 500 and the reason. The document is then listed without a hash, unless the hash is known from
+// Digesters, and is left out of /openapi/v2. All other documents are served.
 type Service struct {
 	opts    Options
 	setMu   sync.Mutex // held by Set

@@ -4,14 +4,15 @@
 //
 // All flags of kube-apiserver 1.37 are accepted, and the types of their values are checked. Flags that have an effect set the
 // fields of [Options]. [Options.WithoutEffect] lists the other flags that were given; a program should print them when it starts.
-// These flags have no effect, so do not rely on them: --runtime-config, TLS versions, encryption at rest, audit, and admission
-// plug-ins that the program does not have.
+// Among the flags without effect are --runtime-config, those of TLS versions, encryption at rest and audit, and admission
+// plug-ins that the program does not have. Do not rely on these.
 //
-// Some flags of authorization are not available: --authorization-config, and modes of --authorization-mode that the program does
-// not have. These flags are errors, since a server that ignored them would allow more than they permit. A flag that
-// kube-apiserver does not have is an error, too, except --storage-file, which this package adds.
+// Two flags of authorization are errors, since a server that ignored them would allow more than they permit:
+// --authorization-config, and --authorization-mode with a mode that the program does not have. A flag that kube-apiserver does
+// not have is an error, too, except --storage-file, which this package adds.
 //
-// To give a flag an effect, add a field of Options to its entry in the table of this package, and use the field in the program.
+// To change this package so that another flag has an effect, add a field to Options, name the field in the entry of the flag in
+// the table of this package, and use it in the program.
 package options
 
 import (
@@ -55,11 +56,11 @@ type Options struct {
 	ClientCAFile, TokenAuthFile string
 	// AuthorizationModes are the authorizers in their order: AlwaysAllow by default. Each is one of Program.AuthorizationModes.
 	AuthorizationModes []string
-	// AdmissionPlugins are those of Program.AdmissionPlugins that were enabled, or that kube-apiserver enables by default, and
-	// that were not disabled. They are in the order in which kube-apiserver runs them.
+	// AdmissionPlugins are the plug-ins of Program.AdmissionPlugins that the flags enable, or that kube-apiserver enables by
+	// default, without those that the flags disable. They are in the order in which kube-apiserver runs them.
 	AdmissionPlugins []string
 
-	// StorageFile is the file for the objects. It is empty if and only if there are EtcdServers.
+	// StorageFile is the file of --storage-file, for the objects. It is empty if and only if there are EtcdServers.
 	StorageFile string
 	// EtcdServers are the URLs of etcd servers for the objects.
 	EtcdServers []string
@@ -79,8 +80,8 @@ func (o *Options) Listen() string {
 	return net.JoinHostPort(o.BindAddress.String(), strconv.Itoa(o.SecurePort))
 }
 
-// Parse parses arguments, without the name of the program. The error names every flag that is wrong, but a flag that cannot be
-// parsed ends Parse at once, and then the error names only that flag.
+// Parse parses args, the arguments without the name of the program. A flag that cannot be parsed ends Parse at once, and the
+// error names only that flag. Otherwise the error names every flag that is wrong.
 func Parse(p Program, args []string) (*Options, error) {
 	o := defaults()
 	set, err := parse(p, o, args)

@@ -17,35 +17,36 @@ import (
 )
 
 // Call is one request to a registry, or to another storage of a resource. It contains the user, the namespace, the version that
-// the client uses, the policy of the request, and functions that receive its warnings and audit annotations. A registry takes all
-// of this from the Call, and nothing but the deadline and cancellation from a context.
+// the client uses, the policy of the request, and functions that receive warnings and audit annotations. A registry takes all of
+// this from the fields of the Call. From its Context it takes only the deadline and the cancellation.
 //
-// A Call is also the context of the request. It ends when the request ends, and can be passed to any function that needs a
-// context. Therefore a verb, a strategy and an update function have one argument for both. NewCall finds the Call that a context
-// is, or is derived from.
+// A Call is also the context of the request: it ends when the request ends, and can be passed to any function that needs a
+// context. Therefore the functions of a Storage or a Strategy, and update functions, have a Call as their first argument and no
+// separate context. If a context is a Call, or is derived from one, NewCall finds that Call.
 //
-// A Call is for one request and for the goroutine that serves it. A call without a User is refused. A Call implements
-// runtime.Readers, so that a strategy can read an object of another kind in one line:
+// A Call is for one request and for the goroutine that serves it. A Call implements runtime.Readers, so that a strategy can read
+// an object of another kind in one line:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.From, runtime.Freshness{})
 //	if apierrors.IsNotFound(err) {
 //		return field.ErrorList{field.NotFound(field.NewPath("spec", "from"), flight.Spec.From)}
 //	}
 //
-// KeepsSent, KeepSent, KeepsForms, HasForms and InVersion are for handlers, which convert the objects of requests.
+// The methods KeepsSent, KeepSent, KeepsForms, HasForms and InVersion are only for handlers, which convert the objects of
+// requests.
 type Call struct {
 	// Context ends when the request ends.
 	context.Context
-	// Attributes are the attributes that the request was authorized for. User is never nil: a call without a user is refused.
+	// Attributes are the attributes that the request was authorized for. User must not be nil: a registry refuses such a Call.
 	// Namespace is the namespace of the objects, or "" for a cluster-scoped resource and for all namespaces. APIGroup and
 	// APIVersion are those that the client uses; "" is the hub. The attributes have no selectors: the selectors of a list are in
 	// its options. A call of the program itself needs only User and Namespace.
 	authz.Attributes
 	// DryRun says that nothing must be stored. In the Call that a strategy, an update function or a Storage behind admission
-	// receives, it is also set if the options of the verb say so.
+	// receives, it is also true if the options of the verb have DryRun.
 	DryRun bool
-	// CreateOnUpdate makes an update create an object that does not exist, even if the rules of the kind do not. It is set for a
-	// server-side apply. The update function is then called with nil.
+	// CreateOnUpdate makes an update create an object that does not exist, even if Strategy.CreateOnUpdate is false. It is set
+	// for a server-side apply. The update function is then called with nil.
 	CreateOnUpdate bool
 	// Policy is the policy of the request; nil means that of the registry's Options.Policy. It is never nil in the Call that a
 	// strategy or an update function receives.
@@ -123,12 +124,12 @@ func (c *Call) Annotate(key, value string) {
 	}
 }
 
-// Reader implements runtime.Readers. It returns a reader of the policy.
+// Reader implements runtime.Readers. It returns a reader of the call's policy.
 func (c *Call) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
 	return runtime.ReadKind(c.readers(), kind)
 }
 
-// KindOf implements runtime.Readers. It uses the readers of the policy.
+// KindOf implements runtime.Readers. It uses the readers of the call's policy.
 func (c *Call) KindOf(t reflect.Type) (schema.GroupVersionKind, bool) {
 	if r := c.readers(); r != nil {
 		return r.KindOf(t)
@@ -231,8 +232,8 @@ func (c *Call) Sent() (obj, hub runtime.Object) {
 	return s.obj, s.hub
 }
 
-// NewDecidedCall is NewCall for a call to a storage that does not get a policy itself, as a Registry does. The policy of the call
-// is that of the Call that ctx is derived from or, without one, that of policy.
+// NewDecidedCall is NewCall for a call to a Storage that is not a Registry, and so has no policy for calls without one. The new
+// call has the policy of the Call that ctx is derived from or, if there is none, the current one of policy.
 func NewDecidedCall(ctx context.Context, user *authn.User, namespace string, policy admission.Source) *Call {
 	call := NewCall(ctx, user, namespace)
 	if call.Policy == nil {

@@ -24,13 +24,13 @@ type (
 	// Lister implements GET of a collection.
 	Lister interface {
 		// List returns a list object. Its Items are objects of the kind, in the namespace of the call, or in all namespaces if
-		// that is "".
+		// the namespace is "".
 		//
 		// The handler removes objects in other namespaces, and objects that the label selector or the fields metadata.name and
-		// metadata.namespace do not select. Therefore List needs to look at these only to save work. List itself must apply other
-		// fields of the field selector, if the kind has them, and limit and continue. The handler removes nothing from a list that has
-		// a continue token, nor from the answer to a request that has one: List itself must select the objects of such pages, for
-		// example with [Selects].
+		// metadata.namespace do not select. Therefore List may ignore these selectors, or use them to save work. List itself must
+		// apply other fields of the field selector, if the kind has them, and the options limit and continue. The handler removes
+		// nothing from a list that has a continue token, nor from the answer to a request that has one: List itself must select
+		// the objects of such pages, for example with [Selects].
 		List(call *Call, opts *metav1.ListOptions) (runtime.Object, error)
 	}
 	// Watcher implements watches.
@@ -45,9 +45,9 @@ type (
 	}
 	// Updater implements PUT and, for resources that are also Getters, PATCH.
 	Updater interface {
-		// Update replaces the object by the result of update. The result has its managedFields. If a resource does not store
-		// them, no apply can conflict. A resource that never creates objects on update can ignore CreateOnUpdate: an apply to a
-		// missing object then ends with the NotFound error of Update.
+		// Update replaces the object by the result of update. The result of update has its managedFields. If the resource does
+		// not store managedFields, an apply never conflicts. A resource that never creates objects on update can ignore
+		// CreateOnUpdate of the call: an apply to a missing object then ends with the NotFound error of Update.
 		Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (obj runtime.Object, created bool, err error)
 	}
 	// Deleter implements DELETE of one object.
@@ -94,8 +94,8 @@ type ObjectUpdate func(call *Call, current runtime.Object) (runtime.Object, erro
 
 // ObjectWatch is the event stream of a Watcher, which returns objects instead of records.
 type ObjectWatch interface {
-	// Next waits for the next event. An error ends the watch. It is sent to the client as the last event, except if it is the
-	// context's.
+	// Next waits for the next event. An error ends the watch. It is sent to the client as the last event, unless it is the error
+	// of the context.
 	Next(ctx context.Context) (ObjectEvent, error)
 	// Close ends the watch.
 	Close()
@@ -107,9 +107,10 @@ type ObjectEvent struct {
 	Object runtime.Object // the object; for a BOOKMARK, only its resourceVersion is needed
 }
 
-// Records is the capability of a stored resource to return records, so that handlers can answer with stored bytes. There is an
-// interface for each verb. A *Registry and its status view implement them, and handlers prefer them to [Getter], [Lister] and the
-// other interfaces for objects. Reads and writes are in the namespace of the call.
+// Records is the capability of a stored resource to return records (storage.Record: the stored bytes of an object) instead of
+// objects, so that handlers can answer with stored bytes. Records has the verb get; the interfaces below have the other verbs. A
+// *Registry and its status view implement them. Handlers prefer them to [Getter], [Lister] and the other interfaces for objects.
+// Reads and writes are in the namespace of the call.
 type Records interface {
 	// GetRecord returns one record.
 	GetRecord(call *Call, name string, at storage.Read) (storage.Record, error)
@@ -118,7 +119,8 @@ type Records interface {
 	Decode(r storage.Record) (runtime.Object, error)
 }
 
-// ManyRecords is Records for a kind of which many objects should be converted together: see runtime.KindOptions.ConvertAll.
+// ManyRecords is implemented in addition to Records by a kind whose objects should be converted many at a time: see
+// runtime.KindOptions.ConvertAll.
 type ManyRecords interface {
 	// DecodeRecords is Decode for many records. It returns the objects in the order of the records, in version gv of the kind, or
 	// an error for all of them. It ends when ctx ends.
@@ -162,8 +164,8 @@ type RecordDeleter interface {
 
 // DeletedReturner is a Deleter or RecordDeleter that decides what DELETE answers with.
 type DeletedReturner interface {
-	// ReturnsDeleted reports whether DELETE answers with the deleted object. If it returns false, or does not exist, the answer
-	// is a Status.
+	// ReturnsDeleted reports whether DELETE answers with the deleted object. If it returns false, or a storage does not have this
+	// method, the answer is a Status.
 	ReturnsDeleted() bool
 }
 

@@ -111,12 +111,13 @@ func (r *Registry) ratchet(problems field.ErrorList, obj, old runtime.Object) fi
 
 // Ratchet returns the errors of errs about values that the update from old to obj changed. An error is left out if the JSON value
 // at its path is the same in both objects, or is missing in both and the object or list that would contain it exists in both. So
-// rules can become stricter, and stored objects can still be updated. [Strategy].Ratcheting does this for all errors of a
-// strategy. A strategy that needs it for some errors calls Ratchet with these errors.
+// rules can become stricter while objects that violate them are stored, and these objects can still be updated.
+// [Strategy].Ratcheting does this for all errors of a strategy. A strategy that needs it only for some errors calls Ratchet with
+// these errors.
 //
-// Elements of lists are compared by index: an element that has moved counts as changed. An error that is caused by a change of
-// another field must name a field that changed. Otherwise it is left out. An error whose path leads nowhere in obj, because even
-// the object or list around the value is missing, is kept. Ratchet does not change errs.
+// Elements of lists are compared by index: an element that has moved counts as changed. If a change of one field makes another
+// field invalid, the error must have the path of the field that changed. Otherwise Ratchet leaves it out. An error whose path
+// leads nowhere in obj, because even the object or list around the value is missing, is kept. Ratchet does not change errs.
 func Ratchet(errs field.ErrorList, obj, old runtime.Object) field.ErrorList {
 	if len(errs) == 0 || old == nil {
 		return errs

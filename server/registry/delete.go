@@ -69,9 +69,10 @@ func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.D
 	return r.status(err, name)
 }
 
-// DeleteRecords implements RecordDeleter. It lists the records, deletes one after the other, and returns the page of the list, in
-// portions if the options of the list ask for portions. Records that no longer exist are skipped. Another error ends
-// DeleteRecords; the deletions before it are not undone.
+// DeleteRecords implements RecordDeleter. It lists the records, deletes them one after the other, and returns the page of the
+// list. If the storage.ListOptions have a Portion, it reads and deletes the records in portions, and the page that it returns
+// reads them in portions again. Records that no longer exist are skipped. Another error ends DeleteRecords; the deletions before
+// it are not undone.
 func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}

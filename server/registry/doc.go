@@ -1,9 +1,9 @@
 // Package registry implements the verbs of stored resources: the rules of create, update and delete for a kind.
 //
 // A [Registry] serves one stored resource over a storage.Interface. It applies the metadata rules that are common to all kinds
-// (names, generateName, uid, generation, finalizers, owner references, deletion), the [Strategy] of the kind, and admission. It
-// does not use HTTP requests and responses. Package handlers calls the Registry with records (see [Records]), so that stored
-// bytes are sent without decoding. A program calls it in process with objects of the kind's Go type, as a user:
+// (names, generateName, uid, generation, finalizers, owner references, deletion), the [Strategy] of the kind, and admission. A
+// Registry does not use HTTP requests and responses. Package handlers calls the Registry with records (see [Records]), so that
+// stored bytes are sent without decoding. A program calls it in process with objects of the kind's Go type, as a user:
 //
 //	reg, err := registry.New(registry.Options{Scheme: scheme, Kind: kind, Resource: resource, Storage: store,
 //		Strategy: registry.Erase(registry.Strategy[*Widget]{Validate: validateWidget})})

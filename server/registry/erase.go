@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Erased is a Strategy without its type parameter, for Options.Strategy. [Erase] makes one. The zero Erased is the zero Strategy.
+// Erased is a Strategy without its type parameter, for Options.Strategy. [Erase] makes one. The zero Erased is equivalent to the
+// zero Strategy.
 type Erased struct {
 	object reflect.Type // T; nil is any
 

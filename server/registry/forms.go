@@ -27,7 +27,7 @@ type form struct {
 	of, obj runtime.Object
 }
 
-// KeepsForms makes the call keep the results of later calls of InVersion. It is for a request in another version than the hub's.
+// KeepsForms makes the call keep the results of later calls of InVersion. It is for requests in a version that is not the hub.
 func (c *Call) KeepsForms() {
 	if c.forms == nil {
 		c.forms = &forms{}

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gate calls admission for a resource that no Registry serves, or for a subresource, and then validates new objects and new states by
-// the struct tags of their Go types. Each method wraps one capability, and returns nil if the capability is nil. A Registry and its
-// views do both themselves and need no Gate.
+// Gate calls admission for a resource that no Registry serves, or for a subresource, and then validates new objects and new
+// states by the struct tags of their Go types. Each method wraps one capability, and returns nil if the capability is nil. A
+// Registry and its views call admission and validate objects themselves, and need no Gate.
 //
-// An admission request differs from that of a Registry in two points. For a Delete, the object is not known, so Old is nil. A
-// DeleteCollection is one request without a name. For a connection, admission receives neither an object nor options, as in
-// kube-apiserver for resources whose connections have no options: a [Connecter] reads the query itself.
+// An admission request of a Gate differs from that of a Registry in two points. For a Delete, the object is not known, so Old is
+// nil. A DeleteCollection is one admission request without a name. For a connection, admission receives neither an object nor
+// options, as in kube-apiserver for resources whose connections have no options: a [Connecter] reads the query itself.
 type Gate struct {
 	Admission admission.Source // nil accepts all; the policy of a call is used instead, if the call has one
 	// Scheme has the kinds by whose struct tags objects are validated (see package constraint of runtime); nil validates nothing. With
@@ -43,7 +43,7 @@ func (g Gate) Creater(c Creater) Creater {
 	return gatedCreater{g, c}
 }
 
-// Updater wraps u with admission. Each new state that an update makes is reviewed.
+// Updater wraps u with admission. Admission reviews each new state that an update function returns.
 func (g Gate) Updater(u Updater) Updater {
 	if u == nil {
 		return nil

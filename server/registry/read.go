@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ReadAt returns the state that a GET, or a LIST without a resourceVersionMatch, reads for a resourceVersion: the latest for "",
-// any for "0", or one that is not older. The error for a resourceVersion that is not a number is a BadRequest.
+// ReadAt returns which state a GET, or a LIST without a resourceVersionMatch, reads for a resourceVersion: the latest state for
+// "", any state for "0", and otherwise one that is not older than the resourceVersion. The error for a resourceVersion that is
+// not a number is a BadRequest.
 func ReadAt(resourceVersion string) (storage.Read, error) {
 	if resourceVersion == "" {
 		return storage.Read{}, nil

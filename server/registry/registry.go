@@ -48,8 +48,8 @@ type Options struct {
 	// Scale is the Scale of the registry's ScaleView, if there is one. If the kind has no Go type, each write checks the values
 	// at the paths of Scale. nil checks nothing.
 	Scale *Scale
-	// Models are the models of the kinds in Scheme, for the managers of fields: see Typed.As. nil: they are made from the Go types
-	// only.
+	// Models are the models of the kinds in Scheme, by which fields get managers: see Typed.As. nil makes the models from the Go
+	// types alone.
 	Models *patch.Models
 	// Now is the clock for creation and deletion timestamps; nil is time.Now.
 	Now func() time.Time
@@ -68,7 +68,7 @@ type Options struct {
 //   - Fields that only the server sets are cleared.
 //   - Mutating admission.
 //   - Defaults.
-//   - Fields that the endpoint does not change get their old values.
+//   - Fields that the endpoint does not change, such as the status in an update of the object, get their old values.
 //   - For a new object, its name, uid and times.
 //   - Prepare functions of the strategy.
 //   - Validation of metadata, of struct tags (package constraint) and by the strategy.

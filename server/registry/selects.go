@@ -9,8 +9,8 @@ import (
 )
 
 // Selects returns a function that reports whether the selectors of a list select an object. It is for a Lister that computes its
-// objects. The function checks labels and the fields metadata.name and metadata.namespace. It ignores other fields, which a
-// request can use if the kind has them: the Lister must check these itself. The error for a selector that cannot be parsed is a
+// objects. The function checks labels and the fields metadata.name and metadata.namespace. It ignores other fields. If the kind
+// has other selectable fields, the Lister must check these itself. The error for a selector that cannot be parsed is a
 // BadRequest. Requests over HTTP never have such a selector.
 func Selects(opts *metav1.ListOptions) (func(m metav1.Object) bool, error) {
 	byLabels, err := labels.Parse(opts.LabelSelector)

@@ -23,9 +23,9 @@ type Strategy[T runtime.Object] struct {
 	PrepareForStatusUpdate func(call *Call, obj, old T)
 
 	// Validate returns the errors of a new object. Struct tags (package constraint) are checked in addition. The paths of errors
-	// begin at the object ("spec.size") and have the field names of the hub. A client that uses another version gets errors with the
-	// field names of that version. If the value of the field is different in the two versions, the error says that it is about the
-	// hub. If ValidateUpdate is nil, Validate is also called on updates.
+	// begin at the object ("spec.size") and have the field names of the hub. A client that uses another version gets errors with
+	// the field names of that version. If the field has different values in the two versions, the error names the hub version. If
+	// ValidateUpdate is nil, Validate is also called on updates.
 	Validate func(call *Call, obj T) field.ErrorList
 	// ValidateUpdate returns the errors of a change. It should call Validate if the rules of Validate apply to updates, too.
 	ValidateUpdate func(call *Call, obj, old T) field.ErrorList
@@ -45,38 +45,38 @@ type Strategy[T runtime.Object] struct {
 	ValidateName func(name string, prefix bool) []string
 
 	// GracefulDelete is called when an object is to be deleted. If it returns true, the object gets a deletionTimestamp that is
-	// options.GracePeriodSeconds from now. The function may set options.GracePeriodSeconds, and must not leave it nil if it returns
-	// true. The object is only deleted at once if the period is 0 and nothing keeps the object. If GracefulDelete is nil or returns
-	// false, there is no grace period.
+	// options.GracePeriodSeconds from now. The function may set options.GracePeriodSeconds, and must not leave it nil if it
+	// returns true. The object is only deleted at once if the period is 0 and no finalizer keeps the object. If GracefulDelete is
+	// nil or returns false, there is no grace period.
 	GracefulDelete func(call *Call, obj T, options *metav1.DeleteOptions) bool
 
 	// Terminate marks an object for deletion in place, in a way that is specific to the kind. Namespaces need that, because they
-	// are never deleted at once. Each DELETE calls it, after preconditions and admission. If it returns true, the object is stored,
-	// if it has changed, and the DELETE is complete. If it returns false, the usual DELETE follows. now is the time for a
-	// deletionTimestamp.
+	// are never deleted at once. Each DELETE calls Terminate, after preconditions and admission. If Terminate returns true, the
+	// DELETE is complete: the object is stored if Terminate has changed it. If it returns false, the usual DELETE follows. now is
+	// the time for a deletionTimestamp.
 	Terminate func(call *Call, obj T, now metav1.Time) bool
 	// Finalizing reports whether a field of the kind keeps an object from being deleted, as metadata.finalizers do.
-	// spec.finalizers of a namespace is an example. An object that is marked for deletion is deleted by the update after which
-	// nothing keeps it.
+	// spec.finalizers of a namespace is an example. An object that is marked for deletion is deleted by the first update after
+	// which neither finalizers nor Finalizing keep it.
 	Finalizing func(obj T) bool
 
 	// ResetFields are the fields that PrepareForUpdate sets back to their old values. They are dotted paths of JSON names of the
 	// hub, without a leading dot ("spec.nodeName"). A client that applies such a field does not become its manager. In other
-	// versions, the fields are at the same paths, or at those of their renamed fields. If the kind has a /status, the status is
-	// always one of them.
+	// versions, the fields are at the same paths, or at those of their renamed fields. If the kind has a /status, the field
+	// status is reset even if ResetFields does not have it.
 	ResetFields []string
 	// Ratcheting ignores errors of Validate, ValidateUpdate and ValidateStatusUpdate about values that the update did not change.
 	// So rules can become stricter while objects are stored: see [Ratchet]. Struct tags (package constraint) are always checked
 	// like this.
 	Ratcheting bool
-	// HubFieldNames leaves the paths in the errors of Validate, ValidateUpdate and ValidateStatusUpdate as they are, for clients of
-	// all versions. kube-apiserver does that for its kinds.
+	// HubFieldNames gives clients of all versions the paths of the hub in the errors of Validate, ValidateUpdate and
+	// ValidateStatusUpdate. kube-apiserver does that for its kinds.
 	HubFieldNames bool
 	// StatusMetadata makes an update of the status write labels, annotations, finalizers and owner references, too, as for
 	// namespaces in kube-apiserver.
 	StatusMetadata bool
-	// PlainFinalizers accepts new finalizers without a domain, without an error or a warning, as kube-apiserver does for kinds
-	// such as leases.
+	// PlainFinalizers accepts new finalizers whose names have no domain, with neither an error nor a warning, as kube-apiserver
+	// does for kinds such as leases.
 	PlainFinalizers bool
 	// OwnScaleChecks says that Validate and the other functions check the values at the paths of the scale of untyped objects,
 	// with [CheckScale]. Otherwise the registry checks the values before it calls these functions.

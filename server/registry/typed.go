@@ -16,8 +16,8 @@ import (
 // as over HTTP. Make one with [For]. All methods may be called concurrently. Errors are those of the Registry.
 //
 // The namespace of every method is "" for a cluster-scoped kind. Objects that are passed in are copied. The caller may change
-// objects that are returned. The methods record no managers of fields, and metadata.managedFields stays as it is,
-// unless the caller changes it or the Typed is one of a field manager: see [Typed.As].
+// objects that are returned. Without a field manager (see [Typed.As]) the methods record no managers of fields:
+// metadata.managedFields stays as it is, unless the caller changes it.
 //
 // Objects of a kind without a Go type are *unstructured.Unstructured. An object without kind and apiVersion is accepted as one of
 // this kind. The objects may contain any values that can be written as JSON, such as int.
@@ -67,8 +67,8 @@ func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, erro
 	return t.decode(t.registry.CreateRecord(t.call(ctx, namespace), own, nil))
 }
 
-// Update replaces the object of the same name by obj, like a PUT. It returns a conflict if obj has another resourceVersion than
-// the stored object. If the resourceVersion is "", obj overwrites the stored object.
+// Update replaces the object of the same name by obj, like a PUT. It returns a Conflict error if obj has another resourceVersion
+// than the stored object. If the resourceVersion is "", obj overwrites the stored object.
 func (t *Typed[T]) Update(ctx context.Context, namespace string, obj T) (T, error) {
 	return t.replace(ctx, namespace, obj, t.registry, false)
 }

@@ -55,8 +55,8 @@ func (t *Typed[T]) List(ctx context.Context, namespace string, o ListOptions) ([
 	return items, nil
 }
 
-// All is like List, but decodes the objects one by one while the caller walks the sequence. It reads all objects at one state,
-// that of the time of the call. An error ends the sequence.
+// All is like List, but decodes the objects one by one while the caller iterates over the sequence. All objects are of one state
+// of the storage, that of the time of the call. An error ends the sequence.
 func (t *Typed[T]) All(ctx context.Context, namespace string, o ListOptions) iter.Seq2[T, error] {
 	page, err := t.page(ctx, namespace, o)
 	if err != nil {
@@ -96,10 +96,10 @@ type TypedEvent[T runtime.Object] struct {
 }
 
 // Watch returns the changes of the selected objects: first each object that exists as Added, then one Bookmark, and then each
-// change. An object that begins to be selected is Added, and one that is no longer selected is Deleted. The watch runs while the
-// caller walks the sequence, and ends with the first error: that of ctx, storage.ErrClosed when the server ends or no longer
-// serves the kind, or an Expired error if the caller is too slow. After an Expired error a new Watch begins with all objects
-// again.
+// change. A change after which o selects an object that it did not select before is Added; a change after which o no longer
+// selects the object is Deleted. The watch runs while the caller iterates over the sequence, and ends with the first error: that
+// of ctx, storage.ErrClosed when the server ends or no longer serves the kind, or an Expired error if the caller is too slow.
+// After an Expired error a new Watch begins with all objects again.
 func (t *Typed[T]) Watch(ctx context.Context, namespace string, o ListOptions) iter.Seq2[TypedEvent[T], error] {
 	return func(yield func(TypedEvent[T], error) bool) {
 		selection, err := t.selection(o)

@@ -27,10 +27,10 @@ type owner struct {
 }
 
 // As returns a Typed whose writes are those of a field manager: metadata.managedFields of the objects records the fields that
-// each write changes, as for requests over HTTP. Another manager who applies such a field with another value gets a conflict. See
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/. If the fields of an object cannot be recorded, because the
-// object is too large for that, its managedFields stay as they were. As in kube-apiserver, an object that has no managers, such
-// as one that was created by a Typed without a manager, gets none before it is applied for the first time.
+// each write changes, as for requests over HTTP. If another manager applies such a field with another value, that is a conflict.
+// See https://kubernetes.io/docs/reference/using-api/server-side-apply/. If the fields of an object cannot be recorded, because
+// the object is too large for that, its managedFields stay as they were. As in kube-apiserver, an object that has no managers,
+// such as one that was created by a Typed without a manager, gets none before it is applied for the first time.
 func (t *Typed[T]) As(manager string) (*Typed[T], error) {
 	if manager == "" {
 		return nil, errors.New("registry: As: the manager has no name; name it after the program or its controller")
@@ -65,8 +65,9 @@ func (t *Typed[T]) track(to RecordUpdater, live, obj runtime.Object) error {
 
 // Apply is a server-side apply: it makes the fields of config, an object in JSON or YAML with apiVersion, kind and metadata.name,
 // those of the manager of [Typed.As], and removes the fields that the manager applied before and that config no longer has. Apply
-// creates the object if there is none. If another manager has a field of config with another value, that is a conflict; with
-// force, the field goes to the manager of the Typed instead. Apply returns an error for a Typed without a manager.
+// creates the object if there is none. If another manager has a field of config with another value, Apply returns a Conflict
+// error. With force, the manager of the Typed becomes the manager of that field instead. Apply returns an error for a Typed
+// without a manager.
 func (t *Typed[T]) Apply(ctx context.Context, namespace string, config []byte, force bool) (T, error) {
 	var none T
 	if t.owner == nil {

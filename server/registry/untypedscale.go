@@ -17,8 +17,8 @@ type untypedScale struct {
 	specReplicas, statusReplicas, selector fieldPath
 }
 
-// CheckScale returns the errors of the values of an untyped object at the paths of a scale. If statusOnly is true, values that a
-// change of the status cannot change are not checked. s may be nil.
+// CheckScale returns the errors of the values of an untyped object at the paths of a scale. If statusOnly is true, only the
+// values that an update of the status can change are checked. If s is nil, there are no errors.
 func CheckScale(obj *unstructured.Unstructured, s *Scale, statusOnly bool) field.ErrorList {
 	if s == nil {
 		return nil

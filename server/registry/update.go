@@ -74,8 +74,9 @@ func (r *Registry) settleMain(obj, old runtime.Object) runtime.Object {
 	return obj
 }
 
-// UpdateRecord implements RecordUpdater. It calls update again with the new state each time another write comes first. A result
-// of update with an older resourceVersion is a conflict. A result without a resourceVersion overwrites the stored object.
+// UpdateRecord implements RecordUpdater. It calls update again with the new state each time another write comes first. If the
+// result of update has another resourceVersion than the stored object, UpdateRecord returns a Conflict error. A result without a
+// resourceVersion overwrites the stored object.
 func (r *Registry) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	e := r.main()
 	e.creates = e.creates || call != nil && call.CreateOnUpdate

@@ -21,15 +21,15 @@ type View struct {
 }
 
 // ViewOptions are the options of a View. With the zero ViewOptions, an update can change everything that an update of the object
-// can, and the status, and admission reviews it.
+// can, and also the status. Admission reviews the update.
 type ViewOptions struct {
-	// Strategy has the rules of updates: PrepareForUpdate, which restores what the subresource does not change, and
-	// ValidateUpdate, WarnOnUpdate and ResetFields. The other fields are ignored: those of the kind's strategy are used.
+	// Strategy has the rules of updates: PrepareForUpdate, which restores the fields that the subresource does not change, and
+	// ValidateUpdate, WarnOnUpdate and ResetFields. The other fields are ignored; the kind's strategy has them.
 	Strategy Erased
 	// Admitted says that admission has reviewed the request before the View is called. That is so if a Creater or Updater that is
 	// the Storage of a subresource calls the View. Such a Storage must have the View in a field, and not embed it. If the View
-	// itself is the Storage, or is embedded in it, handlers call it for records, and do not call admission before. Therefore such a
-	// Storage is refused if Admitted is set.
+	// itself is the Storage, or is embedded in it, handlers use its methods for records, without a call of admission before.
+	// Therefore such a Storage is refused if Admitted is set.
 	Admitted bool
 }
 

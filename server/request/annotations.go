@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Annotations collects the audit annotations of a request: facts of authentication, authorization and admission for its audit
-// event. The zero Annotations is empty. All methods may be called concurrently.
+// Annotations collects the audit annotations of a request: facts that authentication, authorization and admission record for the
+// audit event of the request. The zero Annotations is empty. All methods may be called concurrently.
 type Annotations struct {
 	mu sync.Mutex // guards of
 	of map[string]string

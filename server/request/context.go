@@ -8,9 +8,10 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
-// Values are the values of a request in its context, as far as they are known. A context with its own Values returns a pointer to
-// them for the keys that IsValuesKey reports. Only the filters of a chain may change the Values. They must not change any more
-// when the handler, or a goroutine of a filter, has the context.
+// Values are the values that this package stores in the context of a request. A context type with a field of type Values returns
+// a pointer to it from its method Value for the key that IsValuesKey reports, which needs fewer contexts than one With function
+// for each value. Only the filters of a chain may change the Values. They must not be changed any more after a handler, or a
+// goroutine of a filter, has received the context.
 type Values struct {
 	Info     *Info     // what the request is for; nil: the request has not been resolved
 	AuditID  string    // see WithAuditID
@@ -111,10 +112,10 @@ func WithHold(ctx context.Context, hold func(bytes int64) error) context.Context
 	return c
 }
 
-// Hold counts memory, in bytes, that the request of ctx takes until it ends: see server.Limits.Bytes. Only the largest amount of
-// all calls counts for the request. So work in several steps, where each step frees the memory of the step before, counts as one
-// step. The error is for the client: a TooManyRequests. Hold does nothing if ctx is not that of a request, or is that of a watch.
-// It must be called in the goroutine of the request.
+// Hold counts memory, in bytes, that the request of ctx takes until the request ends: see server.Limits.Bytes. Only the largest
+// amount of all calls counts for the request. So if work has several steps, and each step frees the memory of the step before,
+// only the largest step counts. The error is a TooManyRequests for the client. Hold does nothing if ctx is not the context of a
+// request, or is that of a watch. It must be called in the goroutine of the request.
 func Hold(ctx context.Context, bytes int64) error {
 	if v := valuesOf(ctx); v != nil && v.Hold != nil {
 		return v.Hold(bytes)

@@ -13,8 +13,8 @@ import (
 
 // HolderFrom returns the Holder for which the request of ctx counts in a [flowcontrol.Budget]: the user who was authenticated,
 // and the address that the request came from. If the request impersonates another user, it still counts for the user whose
-// credential was sent: clients can impersonate any number of names at no cost, so that bounds for each of these names would have
-// no effect. Fields that are not known, such as the user before authentication, are zero.
+// credential was sent: a client can impersonate any number of names at no cost, so that a bound for each name would not bound the
+// client. Fields that are not known, such as the user before authentication, are zero.
 func HolderFrom(ctx context.Context) flowcontrol.Holder {
 	var h flowcontrol.Holder
 	if v := valuesOf(ctx); v != nil {
@@ -31,8 +31,8 @@ func HolderFrom(ctx context.Context) flowcontrol.Holder {
 // Address returns the address that a request came from. That is the address of its connection, unless proxies contain that
 // address. Then it is the last address in the header X-Forwarded-For that proxies do not contain: each proxy appends the address
 // of its client to the header. The header of a client that is not a proxy is ignored, and so are all addresses before the one
-// that is returned. Address returns the zero Addr if the address is not known, because the connection has no IP address or the
-// proxies named no other.
+// that is returned. Address returns the zero Addr if the address is not known, because the connection has no IP address, or the
+// header has no address but those of proxies.
 func Address(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	from := peer(r.RemoteAddr)
 	if !contain(proxies, from) {

@@ -27,8 +27,8 @@ type Info struct {
 	Resource   string // the plural name, "widgets"
 	// Subresource is the name of the subresource, such as "status"; "" for the resource itself.
 	Subresource string
-	// Parts are the decoded segments of the path from the resource on: [resource, name, subresource, ...]. A name or namespace
-	// may contain anything here, also slashes, "%" and "..": handlers of objects have to refuse such names.
+	// Parts are the decoded segments of the path from the resource on: [resource, name, subresource, ...]. A name or namespace in
+	// Parts is not validated, and may contain slashes, "%" and "..": handlers of objects have to refuse such names.
 	Parts []string
 	// FieldSelector and LabelSelector are the selectors of list, watch and deletecollection as they were sent, which may not
 	// parse. They are "" with a watch in the path.
@@ -55,8 +55,8 @@ func (i *Info) Selectors() (fields.Selector, labels.Selector) {
 	return byFields, byLabels
 }
 
-// Attributes returns the attributes of the request by user, which may be nil, for an authorizer. They have no selectors, since
-// these would have to be parsed.
+// Attributes returns the attributes of the request by user, which may be nil, for an authorizer. The attributes have no
+// selectors, because parsing these takes time: see Selectors.
 func (i *Info) Attributes(user *authn.User) authz.Attributes {
 	return authz.Attributes{
 		User: user, Verb: i.Verb, ResourceRequest: i.ResourceRequest,

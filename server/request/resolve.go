@@ -17,8 +17,8 @@ import (
 
 // Resolver resolves requests. The zero Resolver has the default limits.
 type Resolver struct {
-	// Selectors bounds the selectors of a collection. A larger selector is treated as one that does not parse: the handler
-	// refuses it, and until then it allows nothing.
+	// Selectors bounds the selectors of a collection. A larger selector is treated as one that does not parse: the authorizer
+	// does not see it, so that no rule for selectors allows the request, and the handler refuses it.
 	Selectors selector.Limit
 }
 
@@ -212,8 +212,9 @@ func (i *Info) collectionQuery(query url.Values) (name string, watch bool) {
 }
 
 // IsLongRunning reports whether a request may last long: a watch, a request to the subresource attach, exec, log, portforward or
-// proxy, or one for a path below /debug/pprof/. Such a request has no deadline but its own, and does not count among the
-// concurrent requests that a server bounds or waits for. A nil info is not long-running.
+// proxy, or one for a path below /debug/pprof/. Filters give such a request no deadline. It does not count among the concurrent
+// requests that server.Limits.MaxReadsInFlight and MaxWritesInFlight bound, or that a server waits for when it ends. A nil info
+// is not long-running.
 func IsLongRunning(info *Info) bool {
 	if info == nil {
 		return false

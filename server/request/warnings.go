@@ -36,8 +36,8 @@ func NewWarnings(header http.Header) *Warnings { return &Warnings{header: header
 
 // Add records a warning. It ignores an empty text, a text that was added before, and a text that a header cannot have (invalid
 // UTF-8 or control characters). If all texts together have more than 4,096 runes, the headers have only the first 256 runes of
-// each text, and further texts are ignored when these have 4,096 runes. Of a text with more than 4,096 runes only the beginning
-// is kept.
+// each text. When these shortened texts have 4,096 runes together, further texts are ignored. Of a text with more than 4,096
+// runes only the beginning is kept.
 func (w *Warnings) Add(text string) {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return

@@ -11,8 +11,9 @@ import (
 )
 
 // Bounds of a Status, in bytes of its JSON, in which a control character takes six bytes, and so does each of <, > and &. Longer
-// texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". Of the causes in the details a
-// Status has as many as the bounds allow. After them a cause without a type and field has the number of the rest.
+// texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". The details of a Status have as
+// many causes as the bounds allow. If there are more, the last cause, without a type and field, has the number of those that were
+// left out.
 const (
 	// MaxMessage bounds the message of a Status.
 	MaxMessage = 32 << 10

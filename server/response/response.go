@@ -2,8 +2,8 @@
 //
 //	response.Error(w, r, apierrors.NewNotFound(widgets, name))
 //
-// [Status] converts any error to a Status, and [Error] writes it. All errors that clients see, in answers and in the ERROR events
-// of watches, are converted by this package.
+// [Status] converts any error to a Status, and [Error] writes it. Handlers and filters convert all errors that clients see, in
+// answers and in the ERROR events of watches, by this package.
 package response
 
 import (

@@ -13,11 +13,11 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Status returns the complete Status of err for clients:
+// Status returns the complete Status of err for clients, which is the first of these:
 //
-//   - the Status of an apimachinery StatusError anywhere in its chain, which may be one of success;
-//   - 504 Timeout for a context that has ended;
+//   - the Status of an apimachinery StatusError in the chain of err, even if it is a Status of success;
 //   - the Status of an error of package storage, such as 410 for an ExpiredError;
+//   - 504 Timeout for a context that has ended;
 //   - otherwise 500 with the text of the error and no reason.
 //
 // Long texts are cut: see [MaxMessage].

@@ -15,11 +15,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// CRDs selects the CustomResourceDefinitions for [Server.Define]: definitions in files and definitions as Go values. The files
-// may have any number of documents of YAML or JSON. Unless SkipOthers is set they may only have definitions. No definition may
+// CRDs selects the CustomResourceDefinitions for [Server.Define]: definitions in files and definitions as Go values. A file may
+// have any number of documents of YAML or JSON. Unless SkipOthers is set, all of them must be definitions. No definition may
 // occur twice.
 type CRDs struct {
-	// Paths are files and folders. From a folder the .yaml, .yml and .json files are read, but not those of folders below it.
+	// Paths are files and folders. The .yaml, .yml and .json files directly in a folder are read, but no folders in it.
 	Paths []string
 	// FS is the file system of Paths, such as an embed.FS. Then Paths have the form of package io/fs: "config/crd". Without Paths
 	// all .yaml, .yml and .json files of FS are read, at any depth. nil means the file system of the operating system.

@@ -69,16 +69,16 @@ func (s *Server) InstallCRDsFS(ctx context.Context, fsys fs.FS, paths ...string)
 // Define creates CustomResourceDefinitions. An existing definition is replaced, with its labels and annotations. Define returns
 // when all definitions are established, requests reach the new APIs, and discovery shows every version that they serve. It
 // returns the definitions as they are then, sorted by name. The error names the definition and the cause: a refusal by the
-// server, or a condition that is not True. It has the file and the line of the wrong field, for example
+// server, or a condition that is not True. The error also has the file and the line of the wrong field, for example
 //
 //	config/crd/boats.yaml:17: spec.versions[0].schema.openAPIV3Schema.type: Unsupported value: "text"
 //
-// There must be no other kinds in the files, unless SkipOthers is set, no v1beta1, no field that the server does not support, and
-// no definition twice. Nothing is created unless all files can be read.
+// It is an error if the files have other kinds (unless SkipOthers is set), a definition of v1beta1, a field that the server does
+// not support, or a definition twice. Nothing is created unless all files can be read.
 //
 // A definition whose conversion strategy is Webhook is created unchanged. If Options.Conversions of package server/crd has a Go
-// function for the kind, the server calls the function and never the webhook. So a test can use the file that the project
-// installs in clusters and needs no webhook:
+// function for the kind, the server calls the function and never the webhook. So a test can use the file that its project
+// installs in clusters, and needs no webhook:
 //
 //	srv := servertest.New(t, crd.New(crd.Options{Conversions: map[schema.GroupKind]runtime.ConvertUntyped{boat: convertBoat}}))
 //

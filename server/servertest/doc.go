@@ -1,5 +1,6 @@
-// Package servertest runs a whole server in memory for a test. It has the handlers, registry, cache and storage of production,
-// and connections in memory. A server starts in milliseconds, and hundreds of them may run at once.
+// Package servertest runs a whole server in memory for a test. The server has the handlers, registry and cache of production,
+// connections in memory, and by default a storage in memory. A server starts in milliseconds, and hundreds of them may run at
+// once.
 //
 //	srv := servertest.New(t, server.Group{...})
 //	resp, err := srv.Client().Get(srv.URL + "/apis/example.com/v1/widgets")
@@ -10,8 +11,8 @@
 // # What is served
 //
 // Each argument of [New] adds a part: a server.Group; [Types], the kinds of an existing AddToScheme function, such as those of an
-// operator's api package or of k8s.io/api; [Untyped], kinds without Go types; an extension such as builtin.New, which adds
-// namespaces, ConfigMaps, Secrets, Leases and Events with their controllers; or any other extension.
+// operator's api package or of k8s.io/api; [Untyped], kinds without Go types; or any other extension, such as builtin.New, which
+// adds namespaces, ConfigMaps, Secrets, Leases and Events with their controllers.
 //
 // With the extension crd.New, one more line installs CustomResourceDefinitions: [InstallCRDs] from files and folders, and
 // [InstallCRDsFS] from an embed.FS. Both wait until the definitions are served.
@@ -34,7 +35,7 @@
 // # Time
 //
 // In a bubble of testing/synctest a server and its clients use the time of the bubble: the TTL of an object, the hour for which
-// an event is kept, the duration of a Lease or the timeout of a watch passes at once, and synctest.Wait returns when the server
-// has nothing left to do. Make the server and its clients in the bubble, with New or Start and the bubble's t. Do not call
+// an event is kept, the duration of a Lease or the timeout of a watch passes without waiting, and synctest.Wait returns when the
+// server has nothing left to do. Make the server and its clients in the bubble, with New or Start and the bubble's t. Do not call
 // Listen: a bubble does not support the network. Outside of bubbles, server.Options.Now sets creation timestamps.
 package servertest

@@ -11,8 +11,8 @@ import (
 	"github.com/keelson-dev/keelson/server/catalogue"
 )
 
-// Fault is a fault that [Server.Inject] adds to requests. Match selects the requests. The next fields select some of these, and
-// the other fields say what happens. The zero value of each field means "not this".
+// Fault is a fault that [Server.Inject] adds to requests. Match selects requests. Skip, Times and Rate select some of these
+// requests. The fields from Delay on say what happens to them; a field that is zero has no effect.
 //
 //	remove := srv.Inject(servertest.Fault{
 //		Match: servertest.Match{Verbs: []string{"update"}, Resources: []string{"widgets/status"}},
@@ -39,8 +39,8 @@ import (
 type Fault struct {
 	// Match selects the requests.
 	Match
-	// Skip is the number of matching requests that are not affected first. Times is how many are affected after that; 0 means
-	// all.
+	// Skip is the number of matching requests that pass before the fault affects one. Times is the number of requests that are
+	// affected after that; 0 means all.
 	Skip, Times int
 	// Rate is the share of the requests after Skip that are affected, between 0 and 1; 0 means all. They are chosen by a random
 	// source that starts from Seed, so that the choice is the same for the same requests in the same order.
@@ -63,7 +63,7 @@ type Fault struct {
 	// Expired is the answer to a resourceVersion that is too old, with the text of kube-apiserver. A list with a resourceVersion
 	// other than 0 or with a continue token is answered with 410. A watch with a resourceVersion gets an ERROR event first. Lists
 	// and watches without one are not affected. To answer a watch with 410, use Error. With Events or Lasts every watch ends with
-	// that event.
+	// the ERROR event.
 	Expired bool
 
 	// Events and Lasts end a watch in progress: after this number of events, bookmarks included, or after this time, whichever

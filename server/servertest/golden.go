@@ -19,16 +19,16 @@ const UpdateVariable = "KEELSON_UPDATE"
 type GoldenOptions struct {
 	// Sort sorts the requests by their text, for clients that send several requests concurrently.
 	Sort bool
-	// Collapse shows immediate repetitions of a request, for example by a client that tries again, as one request. It has their
-	// answers one after the other; equal answers in a row are shown once.
+	// Collapse shows immediate repetitions of a request, for example by a client that tries again, as one request. The one
+	// request then has the answers of all, one after the other; equal answers in a row are shown once.
 	Collapse bool
 	// Users shows the user of each request.
 	Users bool
-	// Generated are the generateNames whose names differ in each run: "widget-x7k2p" is shown as "widget-*". Those of recorded
-	// creates are found without it.
+	// Generated are the generateNames whose names differ in each run: "widget-x7k2p" is shown as "widget-*". The generateNames of
+	// recorded creates need not be listed.
 	Generated []string
-	// Rewrite changes the text of a request, a paragraph of several lines, for other parts that differ in each run. nil changes
-	// nothing.
+	// Rewrite receives the text of a request, a paragraph of several lines, and returns the text to compare. It can replace
+	// further parts that differ in each run. nil changes nothing.
 	Rewrite func(paragraph string) string
 }
 

@@ -28,7 +28,7 @@ import (
 // decides the answer. Their delays add up. Later faults do not count the request.
 //
 // A mistaken fault, see [Fault], makes every later request for a resource fail with 500 and the reason. The error is also part of
-// Close's error, so that a server made by a test fails the test.
+// the error of Close, so that the test of a server that New or Start made fails.
 func (s *Server) Inject(f Fault) (remove func()) {
 	if err := f.check(s.Catalogue().Kinds()); err != nil {
 		s.intercept.mistaken("Inject", err)

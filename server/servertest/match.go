@@ -20,11 +20,12 @@ import (
 type Match struct {
 	// Verbs are the verbs of authorization (https://kubernetes.io/docs/reference/access-authn-authz/authorization/): get, list,
 	// watch, create, update, patch, delete, deletecollection. The verb apply selects the patches that apply a configuration;
-	// patch selects them too. "*" or none means every verb.
+	// patch selects them too. "*", or an empty Verbs, means every verb.
 	Verbs []string
 	// Resources are plural names, with the rules of RBAC: "widgets" selects the objects, without their subresources;
-	// "widgets/status" selects one subresource, "widgets/*" all of them, and "*/status" that of every resource. "*" or none means
-	// everything. "widgets.example.com" is the resource of one group; without a group it is that of any group.
+	// "widgets/status" selects one subresource, "widgets/*" all of them, and "*/status" that of every resource. "*", or an empty
+	// Resources, means all resources with their subresources. "widgets.example.com" is the resource of one group; "widgets" is
+	// that of any group.
 	Resources []string
 	// Namespace and Name are those of the request's path. A fieldSelector of metadata.name counts as a name. The name of a create
 	// is in its body, which is not matched.

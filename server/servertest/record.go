@@ -59,8 +59,8 @@ type Request struct {
 	Verb string
 	// Group, Version, Resource and Subresource are those of the path.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are those of the path. The name of a create is that in its body, and "" if the server has yet to
-	// generate it.
+	// Namespace and Name are those of the path. The name of a create is the name in its body, or "" if the server generates the
+	// name.
 	Namespace, Name string
 	// Method and Path are those of the HTTP request.
 	Method, Path string

@@ -26,7 +26,7 @@ import (
 // Server is a running server with the data that a client needs to reach it. Its methods may be called concurrently.
 type Server struct {
 	*server.Server
-	// URL is the server's address for connections that DialContext opens. It is not reachable by the network.
+	// URL is the server's address for connections that DialContext opens. The network does not reach it: see Listen.
 	URL string
 	// CA is the certificate in PEM that signed the server's certificate.
 	CA []byte
@@ -54,16 +54,17 @@ const readyWithin, endsWithin = 30 * time.Second, 10 * time.Second
 const host = "localhost"
 
 // New runs a server in memory for a test. The server ends with the test. The test fails if the server is not ready within half a
-// minute, leaves a goroutine behind or ends with an error. Each part adds something to the server: a server.Group, [Types], an
-// extension such as builtin.New, or any other extension.
+// minute, leaves a goroutine behind or ends with an error. Each part adds something to the server: a server.Group, [Types], or
+// any other extension, such as builtin.New.
 func New(t testing.TB, parts ...server.Extension) *Server {
 	t.Helper()
 	return Start(t, server.Options{}, parts...)
 }
 
-// Start is New with options. By default the objects are stored in memory, and CloseDelay is a millisecond. If o.Policy has an
-// Authenticator, it is called first. A request that it does not authenticate may be that of the administrator or of a user added
-// by AddUser. Without a Logger, errors are logged to t: panics with their stacks, and answers with a 5xx code.
+// Start is New with options. By default the objects are stored in memory, and CloseDelay is a millisecond. The administrator and
+// the users of [Server.AddUser] are accepted in addition to the users of o.Policy, even if o.Policy.Authenticator refuses their
+// tokens or o.Policy.NoAdministrator is set. Only o.Policy.WrapAuthenticator can leave them out. Without a Logger, errors are
+// logged to t: panics with their stacks, and answers with a 5xx code.
 func Start(t testing.TB, o server.Options, parts ...server.Extension) *Server {
 	t.Helper()
 	if o.Observe.Logger == nil {
@@ -300,8 +301,8 @@ func (s *Server) ClientOf(token string) *http.Client {
 // Anonymous returns an HTTP client without credentials.
 func (s *Server) Anonymous() *http.Client { return &http.Client{Transport: s.shared} }
 
-// Kubeconfig writes a kubeconfig of the administrator into a temporary directory of the test and returns its path. Its address is
-// the one that Listen opened; without Listen only DialContext can reach it.
+// Kubeconfig writes a kubeconfig of the administrator into a temporary directory of the test and returns its path. The kubeconfig
+// has the URL that Listen returned. Without a call of Listen it has the field URL, which only DialContext can reach.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	s.mu.Lock()

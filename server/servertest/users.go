@@ -20,9 +20,9 @@ type users struct {
 }
 
 // AddUser adds a user to the server and returns the user's bearer token. The authorizer decides what the user may do. Without
-// server.Policy.Authorizer a member of the group system:masters may do everything, and others little more than discovery.
-// Authenticators of extensions are called first, and the authenticator that server.Policy.WrapAuthenticator receives accepts
-// these users, too. A user without a name is reported like a mistaken [Fault].
+// server.Policy.Authorizer a member of the group system:masters may do everything, and others little more than discovery. All
+// authenticators of the server are called before the token is compared with those of AddUser. The authenticator that
+// server.Policy.WrapAuthenticator receives accepts these users, too. A user without a name is reported like a mistaken [Fault].
 func (s *Server) AddUser(u authn.User) (token string) {
 	if u.Name == "" {
 		s.intercept.mistaken("AddUser", errors.New("a user needs a name, by which the authorizer and refusals know it"))

@@ -3,9 +3,10 @@
 //
 //	err := srv.Install(rbac.New(rbac.Options{}))
 //
-// The objects are validated, defaulted and shown in tables as by kube-apiserver. Package authz/rbac defines their meaning. A
-// request is allowed if Policy.Authorizer of the server allows it (without one, the server's own rules) or if a role allows it.
-// When a change of a role is acknowledged, it applies to every request that begins after that.
+// The objects are validated, defaulted and shown in tables as by kube-apiserver. Package authz/rbac documents what they allow. A
+// request is allowed if Policy.Authorizer of the server allows it or, if that is nil, the server's default rules allow it, or if
+// a role allows it. After a change of a role or binding has been acknowledged, it applies to every request that begins on that
+// server.
 //
 // # Limits
 //
@@ -13,7 +14,7 @@
 //     these writes to administrators only; kube-apiserver's verbs escalate and bind have no effect.
 //   - There are no roles or bindings until a client creates them: none of kube-apiserver's defaults exists, such as cluster-admin
 //     and system:discovery. Members of system:masters may do everything without a role.
-//   - There are no access reviews and there is no impersonation: kubectl auth can-i and --as do not work. Send the request with
-//     the user's token instead.
+//   - There are no access reviews and there is no impersonation: kubectl auth can-i and --as do not work. Test the permissions of
+//     a user by a request with the token of that user.
 //   - An aggregationRule is validated and stored, but no controller fills in the rules.
 package rbac

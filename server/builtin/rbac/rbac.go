@@ -16,7 +16,8 @@ const Name = "rbac"
 
 // Options are the options of New. The zero Options is valid.
 type Options struct {
-	// Authorizer are the options of the authorizer. Its Hooks are called in addition to the logging.
+	// Authorizer are the options of the authorizer. The extension calls the Hooks of Authorizer, and also logs the same errors to
+	// Logger.
 	Authorizer authzrbac.Options
 	// Logger receives the errors of reading roles and bindings, and the objects that are ignored because they cannot be decoded.
 	// With nil nothing is logged.

@@ -17,17 +17,17 @@ import (
 // Options are the options of New. The zero Options is valid.
 //
 // For each definition, the calls in flight and the waiting calls of Convert are bounded. For each call, the time, the objects and
-// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait for their turn
-// or fail with 429. Answers of more than a MiB are decoded one at a time. So a webhook that hangs holds a bounded number of
-// requests. It does not affect other definitions, nor the versions that need no webhook.
+// the bytes in both directions are bounded, and so is the memory of the values in the answer. Further calls wait, or fail with
+// 429 if too many wait. Answers of more than a MiB are decoded one at a time. So a webhook that hangs keeps a bounded number of
+// requests waiting. It does not affect other definitions, nor the versions that need no webhook.
 type Options struct {
 	// MaxCalls is the maximum number of concurrent calls to the webhook of one definition; 0 means 16.
 	MaxCalls int
 	// MaxWaiting is the maximum number of calls of Convert that wait for the webhook of one definition; more fail with 429. 0
 	// means 400.
 	MaxWaiting int
-	// MaxObjects and MaxBytes bound the objects that are sent in one call; 0 means 500 objects and 4 MiB. A longer object is sent
-	// alone.
+	// MaxObjects and MaxBytes bound the objects that are sent in one call; 0 means 500 objects and 4 MiB. An object of more than
+	// MaxBytes is sent alone.
 	MaxObjects, MaxBytes int
 	// MaxDecodedBytes bounds the memory, in bytes, of the values of a converted object, as estimated before it is decoded: see
 	// codec.BodyLimits. All values of an answer together may take MaxDecodedBytes, plus the memory of the values that were sent,
@@ -36,8 +36,8 @@ type Options struct {
 	// MaxObjectBytes bounds the JSON of a converted object, in bytes. A whole answer may have MaxObjectBytes plus four times the
 	// bytes that were sent. 0 means 3 MiB; a negative number is no bound. webhook.Options.MaxAnswer bounds the answer too.
 	MaxObjectBytes int
-	// Budget counts the memory of answers while they are decoded. What a request receives is counted by request.Hold until the
-	// request ends. If Budget is nil, answers are not counted.
+	// Budget counts the memory of answers while they are decoded. After that, request.Hold counts the objects that a request
+	// receives, until the request ends. If Budget is nil, answers are not counted.
 	Budget *flowcontrol.Budget
 	// Memory is the maximum number of bytes of remembered answers, for all definitions together. 0 means 32 MiB; with a negative
 	// number no answer is remembered.
@@ -63,8 +63,8 @@ type Call struct {
 	Objects    int           // the number of objects sent
 	Took       time.Duration // the duration of the call
 	Failure    Failure       // "" if the call succeeded
-	// Err is the cause of the failure, nil on success. It is meant for the log of the server: it says which address did or did not
-	// answer, and how, which clients must not learn; see package webhook. Any part of its text may come from the webhook.
+	// Err is the cause of the failure, nil on success. It is for the log of the server. Clients must not see it, because it says
+	// which address did or did not answer, and how: see package webhook. Any part of its text may come from the webhook.
 	Err error
 }
 
@@ -74,15 +74,15 @@ type Conversion struct {
 	From, To   string        // versions; From is that of the first object that was converted
 	Took       time.Duration // the duration of the call of Convert
 	Err        error         // the error that Convert returned
-	// Sent is the number of objects that were sent to the webhook. Shared is the number of objects that another call of Convert
-	// had already sent. Remembered is the number of objects whose answers were remembered.
+	// Sent is the number of objects that this call of Convert sent to the webhook. Shared is the number of objects that another
+	// call of Convert had already sent. Remembered is the number of objects whose answers were remembered from earlier calls.
 	Sent, Shared, Remembered int
 }
 
 // Failure is the way in which a call to a webhook failed.
 type Failure string
 
-// These are the ways in which a call fails, with the names of kube-apiserver's metrics.
+// These are the ways in which a call fails, with the values that kube-apiserver's metrics have for them.
 const (
 	// CallFailure means that the call failed, or that its answer could not be decoded.
 	CallFailure Failure = "conversion_webhook_call_failure"
@@ -150,8 +150,8 @@ func New(caller *webhook.Caller, o Options) *Factory {
 	return f
 }
 
-// Webhook returns the webhook of a definition whose conversion strategy is Webhook. It returns an error if that part of the
-// definition is invalid. It returns the same Webhook until that part changes. The old Webhook can still be used after a change,
+// Webhook returns the webhook of a definition whose conversion strategy is Webhook. It returns an error if spec.conversion is
+// invalid. It returns the same Webhook until spec.conversion.webhook changes. The old Webhook can still be used after a change,
 // but its remembered answers are dropped. Webhook does not keep crd.
 func (f *Factory) Webhook(crd *apiextensionsv1.CustomResourceDefinition) (*Webhook, error) {
 	conversion := crd.Spec.Conversion

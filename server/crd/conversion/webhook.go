@@ -46,15 +46,15 @@ func (w *Webhook) String() string {
 //
 // Concurrent calls of Convert that want an equal object in the same version share one call to the webhook, and each call of
 // Convert receives its own objects. The call to the webhook belongs to the factory. If ctx ends, only this call of Convert
-// returns; the result is still there for the others, and for a later call of Convert. A call that is still queued is dropped when
-// no call of Convert waits for it any more.
+// returns. The other calls of Convert, and later ones, still receive the result. A call that is still queued is dropped when no
+// call of Convert waits for it any more.
 //
 // Answers are remembered for a minute ([Options].Remember) as long as there is room, because the same object is converted several
 // times: when it is read for an update, when it is written, when it is read again for the answer, and for watches. kube-apiserver
-// remembers them as long as the objects are in its caches. For both programs a webhook must convert equal objects to equal
-// objects. Failures are not remembered. Objects that differ only in their resourceVersion are equal. The resourceVersion is not
-// sent; kube-apiserver does not send that of stored objects either. So an update makes three calls at most: for the old object,
-// for the wanted one, and for the stored one.
+// remembers them as long as the objects are in its caches. In both cases a webhook must convert equal objects to equal objects.
+// Failures are not remembered. Objects that differ only in their resourceVersion are equal. The resourceVersion is not sent;
+// kube-apiserver does not send that of stored objects either. So an update makes three calls at most: for the old object, for the
+// wanted one, and for the stored one.
 //
 // Two states of one object are never sent in one call, and an object without a uid is sent alone. Otherwise this package could
 // not notice that the webhook exchanged them in its answer.
@@ -62,9 +62,10 @@ func (w *Webhook) String() string {
 // # Errors
 //
 // There is one error for all objects: the error of the first object that could not be converted, with the kind of that object
-// also for lists. A failed call is repeated for callers that wanted only some of its objects, unless the webhook gave no answer.
-// If ctx ends, the error wraps that of ctx, and the call to the webhook goes on. All other errors are *apierrors.StatusErrors.
-// The code is 429 if too many calls wait. If the webhook is to blame, the code is 500 without a reason, as in kube-apiserver.
+// also for lists. If a call to the webhook fails, it is repeated for calls of Convert that wanted only some of its objects,
+// unless the webhook gave no answer. If ctx ends, the error wraps that of ctx, and the call to the webhook goes on. All other
+// errors are *apierrors.StatusErrors. The code is 429 if too many calls wait. If the webhook is to blame, the code is 500 without
+// a reason, as in kube-apiserver.
 //
 // The text is that of kube-apiserver if the webhook itself answered: with a ConversionReview that has the uid of the request or,
 // in v1beta1, a result.

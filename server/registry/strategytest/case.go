@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Case is one row of a table: a stored object, one request, and the expected result. The objects of a case, except Others, are of
-// any versions of one stored kind. The kind is that of the Go type or, for untyped objects, that of apiVersion and kind. The
-// objects are not changed.
+// Case is one row of a table: a stored object, one request, and the expected result. The objects of a case, except Others, must
+// be of one stored kind, in any of its versions. The kind is that of the Go type or, for untyped objects, that of apiVersion and
+// kind. Run and Check do not change the objects.
 //
 // # Objects
 //
@@ -23,10 +23,9 @@ import (
 // nor a generateName gets the name of Old, or else "example". An object without a namespace gets the namespace of Old, or else
 // "default", if the kind has namespaces.
 //
-// A request with the resourceVersion that the case gives Old is about the stored state. A request with another resourceVersion is
-// about an older state, and ends with a conflict. A request without a resourceVersion is about any state. If an update needs a
-// resourceVersion (Strategy.RequireResourceVersion, and kinds without a Go type), set the same one in Old and Update, such as
-// "1".
+// A request with the same resourceVersion as Old is for the stored state. A request with another resourceVersion is for an older
+// state, and ends with a conflict. A request without a resourceVersion is for any state. If an update needs a resourceVersion
+// (Strategy.RequireResourceVersion, and kinds without a Go type), set the same one in Old and Update, such as "1".
 //
 // A strategy or an admission plug-in that reads other objects, with runtime.Read, finds Others and Old.
 //
@@ -76,7 +75,7 @@ type Case struct {
 	// Old is the object that is stored before the request. It is stored as it is, with its status, finalizers and
 	// deletionTimestamp, and without the kind's rules, as if an earlier release of the program had stored it. It gets defaults,
 	// like every object that is read from a storage, and the metadata of every stored object: a uid, a creationTimestamp and
-	// generation 1. nil is no object.
+	// generation 1. If Old is nil, no object is stored.
 	Old runtime.Object
 
 	// Others are stored in addition, as they are, for strategies and admission that read other objects (see runtime.Read). They
@@ -102,11 +101,12 @@ type Case struct {
 
 	// The expected result. By default, the request must be accepted without a warning.
 
-	// Want is the stored object after the request, or the last state of a deleted object, in any version of the kind. An
-	// *runtime.Scale is compared with /scale after the request. nil is not compared. See Case for what is compared.
+	// Want is the stored object after the request, or the last state of a deleted object, in any version of the kind. A
+	// *runtime.Scale is compared with /scale after the request. If Want is nil, nothing is compared. The comment of Case says
+	// which fields are compared.
 	Want runtime.Object
 	// Ignore has paths of JSON names, such as "spec.token" or "metadata.annotations[example.com/stamp]". The object may differ
-	// from Want at and below these paths. A path applies to each item of a list without a step of its own for the item.
+	// from Want at and below these paths. If a path leads through a list without the index of an item, it applies to each item.
 	Ignore []string
 	// Gone says that nothing is stored after the request: the object was deleted, or lost its last finalizer. Otherwise an object
 	// must be stored.

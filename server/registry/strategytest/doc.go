@@ -23,7 +23,8 @@
 //     in a test.
 //   - The garbage collector: it does not run. Kinds with a Storage of their own are not available, because they have no strategy.
 //   - Whether a function of a Strategy changes old, which it must not do.
-//   - A kind with Strategy.NoGeneration: the generation of an Old that has none is 1 for such a kind, too.
+//   - The generation of a kind with Strategy.NoGeneration: an Old without a generation gets generation 1, which a server would
+//     not set.
 //
 // A function of a Strategy that panics ends the test. A server answers such a request with 500.
 //

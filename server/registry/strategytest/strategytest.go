@@ -11,9 +11,9 @@ import (
 
 // Run checks cases about the kinds that a server with the Options o would store, each in a subtest with the name of the case. Run
 // uses the fields Groups, Scheme, Policy.Admission, Limits.MaxObjectBytes and Now of o. The other fields may be set, but nothing
-// is opened for them. Plug-ins that extensions of the server add are not called: list those that matter in Policy.Admission. A
-// Scheme must not be used otherwise afterwards. If a case itself is invalid, its subtest ends with a message that says how to
-// correct it.
+// is opened for them. Plug-ins that extensions of the server add are not called: list the plug-ins that the cases need in
+// Policy.Admission. A Scheme in o must not be used elsewhere afterwards. If a case itself is invalid, its subtest ends with a
+// message that says how to correct it.
 func Run(t *testing.T, o server.Options, cases []Case) {
 	t.Helper()
 	c, err := New(o)

@@ -337,6 +337,6 @@ func (t *trial) now(last storage.Record) (runtime.Object, error) {
 	return t.stored.Registry.Decode(rec)
 }
 
-// Now is the clock of a table, if the Options have no other: midnight of 1 January 2026, UTC. Creation and deletion timestamps
-// have that time.
+// Now returns the time of all requests of a table, unless the Options have a clock: midnight of 1 January 2026, UTC. Creation and
+// deletion timestamps have that time.
 func Now() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }

@@ -1,5 +1,5 @@
-// Package policychange tests the decisions of servers while roles and bindings change: no request may be decided by a part of the
-// changes without the changes before it.
+// Package policychange tests the decisions of servers while roles and bindings change. A server that has seen one change must
+// also have seen all changes before it: no request may be decided by a later change without the earlier ones.
 //
 // [Run] takes two servers with one storage, which may be the same server. It writes at one of them while many clients send
 // requests to both. The servers must serve ConfigMaps and the kinds of rbac.authorization.k8s.io/v1, and must authorize only by
@@ -27,7 +27,7 @@ const (
 
 	fewest     = 10               // minimum number of requests of each user at each server
 	maxChanges = 10_000           // maximum number of changes of a grant before there are so many requests
-	maxTries   = 10_000           // maximum number of tries of a request until a server knows a grant
+	maxTries   = 10_000           // maximum number of tries of a request until a server uses a grant
 	pause      = time.Millisecond // between two of these tries
 
 	group     = "/apis/rbac.authorization.k8s.io/v1"
@@ -61,15 +61,15 @@ func roleOf(name, resource string) string {
 
 // Options are the options of Run. The zero Options is valid.
 type Options struct {
-	// Changes is the minimum number of changes of each of two grants, with four writes each; 0 means 60. In short mode it is a
-	// third.
+	// Changes is the minimum number of changes of each of two grants; each change is four writes. 0 means 60. With the flag
+	// -short of go test it is a third.
 	Changes int
 }
 
 // Run changes roles and bindings at writer, one object after the other, while half of the Clients send requests to writer and the
-// other half to other. At every revision of the storage alice may list ConfigMaps, and mallory may not. A request that is decided
-// otherwise has seen a change without the changes before it. Run does this first with cluster roles, and then with roles of a
-// namespace.
+// other half to other. At every revision of the storage alice may list ConfigMaps, and mallory may not. If a request is decided
+// otherwise, the server has used a change without the changes before it. Run does this first with cluster roles, and then with
+// roles of a namespace.
 func Run(t *testing.T, writer, other *servertest.Server, o Options) {
 	if o.Changes <= 0 {
 		o.Changes = 60

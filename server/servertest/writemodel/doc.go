@@ -1,4 +1,4 @@
-// Package writemodel compares the writes of a server with a model of them, by random requests. It is for tests.
+// Package writemodel tests the writes of a server: it sends random requests, and compares the results with those of a model.
 //
 // The model computes the result of a request with the libraries of kube-apiserver, and with no code of this project: field
 // managers of k8s.io/apimachinery, its strategic merge patch, and the JSON patches of gopkg.in/evanphx/json-patch.v4. [Run] sends

@@ -88,12 +88,12 @@
 //	  items merged by a strategic merge patch                3,000                                          Limits.Patches                              413
 //	  values of wrong types in an applied object             1,000                                          -                                           400
 //	  paths of all fields of a merged object                 16 MiB                                         -                                           413 for apply, else a warning
-//	  values, multiplied by managers in other versions       100,000                                        -                                           413 for apply, else a warning
+//	  values of an object x managers of other versions       100,000                                        -                                           413 for apply, else a warning
 //	  managers of an object's fields                         1,000                                          -                                           422
 //	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
 //	  values or 64 bytes of texts read for a row (CRDs)      65,536                                         crd.Options.Rows                            the cell is cut: ...
 //	  a cell, all cells of a row (CRDs)                      16 KiB, 128 KiB                                crd.Options.Rows                            the cell is cut: ...
-//	  rules of a definition (CRDs)                           1,000; 64 KiB, each counts 60 bytes more       -                                           422
+//	  CEL rules of a definition, their text (CRDs)           1,000, 64 KiB less 60 bytes for each rule      -                                           422
 //	Answers
 //	  message of a Status                                    32 KiB                                         -                                           cut, with a note
 //	  causes of a Status                                     256, 48 KiB                                    -                                           the last has the number of the rest

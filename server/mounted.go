@@ -16,9 +16,8 @@ import (
 //
 //	mux.Handle("/keelson/", http.StripPrefix("/keelson", srv.Handler()))
 //
-// A chi router does the same by Mount("/keelson", http.StripPrefix("/keelson", srv.Handler())), a router of gorilla/mux by
-// PathPrefix("/keelson/").Handler(http.StripPrefix("/keelson", srv.Handler())). Requests are authorized by the rest of the path. In a
-// kubeconfig the server is then https://host/keelson, and the Host of a rest.Config is the same. The method WriteKubeconfig of
+// A chi router does the same by Mount("/keelson", http.StripPrefix("/keelson", srv.Handler())). Requests are authorized by the rest
+// of the path. In a kubeconfig the server is then https://host/keelson, and the Host of a rest.Config is the same. The method WriteKubeconfig of
 // Credentials writes such a kubeconfig. kubectl and client-go add the path to all their requests. The server does not need the path,
 // since no answer has a URL that depends on it: clients take the URLs that /openapi/v3 lists (serverRelativeURL), and the paths in
 // OpenAPI documents, relative to the URL of the server. kubectl proxy needs its flag --append-server-path.

@@ -46,6 +46,15 @@
 // default everybody may read /version, /healthz, /livez and /readyz (not the paths of single checks), authenticated users may
 // also read discovery and OpenAPI, and only members of system:masters may do anything else, such as read /metrics.
 //
+// # In production
+//
+//   - Set Serving.Listen, Serving.Credentials and a Storage on a disk. The zero Options keeps everything in memory.
+//   - A file of package storage/bolt is for one server. Back it up with Snapshot of its Backend, and bring a backup back with
+//     bolt.Restore. Several servers share an etcd cluster (package storage/etcd). Their clients trust all of them if they have
+//     certificates of one authority: see Serving.Certificate, Serving.Authorities and Serving.URL.
+//   - Set GOMEMLIMIT (see [Limits]), bolt.Options.Quota if the disk has other files, and Serving.Proxies behind a proxy.
+//   - Set Observe.Logger, have /metrics scraped, and probe /livez and /readyz.
+//
 // # Limits
 //
 // The memory, time and connections that clients can take are bounded. In this table "the memory" is GOMEMLIMIT; if that

@@ -36,7 +36,7 @@ func TestDocumentsOfLargeDefinitions(t *testing.T) {
 		var doc string
 		used := allocated(func() { doc = s.want(http.StatusOK, "GET", path, "") })
 		t.Logf("%s of %d KB: %d MiB", path, len(doc)>>10, used>>20)
-		if used > mostAllocated {
+		if used > mostAllocated+16<<20 { // the cache of the definitions and the race detector allocate meanwhile
 			t.Errorf("%s: %d MiB are allocated", path, used>>20)
 		}
 		if !json.Valid([]byte(doc)) {
@@ -68,8 +68,8 @@ func TestDocumentsOfManyDefinitions(t *testing.T) {
 // tests.
 func TestLabelsOfLargeDefinitions(t *testing.T) {
 	for _, c := range []struct{ fields, values, most int }{
-		{400, 300, 170},
-		{12000, 5, 430}, // twice as many fields as the largest known definition has
+		{400, 300, 220},
+		{12000, 5, 500}, // twice as many fields as the largest known definition has
 	} {
 		s := newSite(t, nil)
 		d := manyEnums(c.fields, c.values)

@@ -17,7 +17,7 @@ import (
 
 // state has the documents between two calls of Set. It is immutable. Its documents are encoded when they are first requested.
 type state struct {
-	groups      map[string]*group   // by name
+	groups      map[string]*group    // by name
 	core, named *document            // aggregated documents of the core group and of all others
 	versions    []string             // versions of the core group; nil if there is none
 	legacy      map[string]*document // keys are paths without trailing slash

@@ -31,7 +31,7 @@
 //
 // The rules for resourceVersion, resourceVersionMatch, sendInitialEvents and bookmarks are those of
 // https://kubernetes.io/docs/reference/using-api/api-concepts/. Two things differ from kube-apiserver, which these rules permit: a
-// watch with bookmarks always gets one two seconds before its timeout, so that the client continues with the newest revision, and
+// watch with bookmarks always gets one shortly before its timeout, so that the client continues with the newest revision, and
 // a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events.
 //
 // # What does not exist

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 // fixed serves the paths that are not API resources.
@@ -91,7 +92,8 @@ func (f *fixed) set(path string, h http.Handler) {
 // build returns the handlers of the paths as they are now. The caller holds mu, unless f is not used yet.
 func (f *fixed) build() *fixedPaths {
 	s, p := f.s, &fixedPaths{exact: map[string]http.Handler{}, below: map[string]http.Handler{}}
-	p.exact["/"] = readOnly(func(w http.ResponseWriter, _ *http.Request) { f.index(w, http.StatusOK) })
+	p.exact["/"] = readOnly(f.index)
+	p.exact["/index.html"] = p.exact["/"]
 	version := readOnly(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.version) })
 	p.exact["/version"], p.exact["/version/"] = version, version
 	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
@@ -125,7 +127,7 @@ func (f *fixed) build() *fixedPaths {
 func readOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			http.Error(w, "405: Method Not Allowed", http.StatusMethodNotAllowed)
+			response.Refuse(w, r, http.StatusMethodNotAllowed)
 			return
 		}
 		h(w, r)
@@ -139,23 +141,39 @@ func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
 		f.s.discovery.ServeHTTP(w, r)
 		return
 	}
-	if !f.s.notFound(w, r) {
-		http.Error(w, "404 page not found", http.StatusNotFound)
-	}
+	f.notFound(w, r)
 }
 
-// notFound answers with 404, after the not-found handlers of extensions.
-func (f *fixed) notFound(w http.ResponseWriter, r *http.Request) {
-	if !f.s.notFound(w, r) {
-		f.index(w, http.StatusNotFound)
+func (f *fixed) notFound(w http.ResponseWriter, r *http.Request) { f.s.notFound(w, r) }
+
+// notFound answers with 404, unless a not-found handler of an extension answers, and returns true. As in kube-apiserver the answer is
+// a Status below a group whose objects have Go types, and a text everywhere else.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) bool {
+	switch group, ok := groupOf(r.URL.Path); {
+	case s.elsewhere(w, r):
+	case ok && s.set.HasGoTypes(group):
+		response.Refuse(w, r, http.StatusNotFound)
+	default:
+		http.NotFound(w, r)
 	}
+	return true
 }
 
-// notFound has the not-found handlers of extensions answer a request, and reports whether one of them has.
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) bool { return s.set.NotFound(w, r) }
+// elsewhere has the not-found handlers of extensions answer a request, and reports whether one of them has.
+func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) bool { return s.set.NotFound(w, r) }
+
+// groupOf returns the group to which a path below /api or /apis belongs.
+func groupOf(path string) (group string, ok bool) {
+	if path == "/api" || strings.HasPrefix(path, "/api/") {
+		return "", true
+	}
+	rest, ok := strings.CutPrefix(path, "/apis/")
+	group, _, _ = strings.Cut(rest, "/")
+	return group, ok && group != ""
+}
 
 // index answers with the list of the server's paths.
-func (f *fixed) index(w http.ResponseWriter, code int) {
+func (f *fixed) index(w http.ResponseWriter, _ *http.Request) {
 	paths := []string{"/openapi/v2", "/openapi/v3", "/version"}
 	paths = append(paths, f.s.health.paths()...)
 	paths = append(paths, f.s.set.Paths()...)
@@ -168,7 +186,7 @@ func (f *fixed) index(w http.ResponseWriter, code int) {
 	}
 	f.mu.Unlock()
 	slices.Sort(paths)
-	writeJSON(w, code, map[string][]string{"paths": slices.Compact(paths)})
+	writeJSON(w, http.StatusOK, map[string][]string{"paths": slices.Compact(paths)})
 }
 
 // writeJSON writes v indented, as kube-apiserver writes answers that are not API objects.

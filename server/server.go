@@ -127,7 +127,7 @@ func (s *Server) open() error {
 	s.health.add(s.opts.Observe.Checks...)
 	s.checkOptions()
 	s.discovery = discovery.New(discovery.Options{CBOR: s.opts.CBOR, NotFound: s.notFound})
-	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, NotFound: s.notFound})
+	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, NotFound: s.elsewhere})
 	s.fixed = newFixed(s)
 	s.set = apiset.New(s.setOptions())
 	s.policy.readers = s.set.Readers()

@@ -12,8 +12,10 @@ import (
 // built.
 func versionInfo() apiversion.Info {
 	info := apiversion.Info{
-		Major:        "1",
-		Minor:        "37",
+		Major: "1",
+		Minor: "37",
+		// As in kube-apiserver without --emulated-version: https://kep.k8s.io/4330.
+		EmulationMajor: "1", EmulationMinor: "37", MinCompatibilityMajor: "1", MinCompatibilityMinor: "36",
 		GitVersion:   "v1.37.0+keelson",
 		GitCommit:    "unknown",
 		GitTreeState: "unknown",

@@ -403,11 +403,24 @@ func TestWireErrorsAndNegotiation(t *testing.T) {
 		}
 	})
 	t.Run("unknown group", func(t *testing.T) {
-		for _, path := range []string{"/apis/unknown.io/v1/foos", "/apis/example.com/v1/nones", "/apis/example.com/v2/widgets", "/apis/example.com/v1/namespaces/x/nones/y"} {
+		for _, path := range []string{"/apis/unknown.io", "/apis/unknown.io/v1", "/apis/unknown.io/v1/foos", "/none", "/openapi", "/healthz/none", "/apis//v1/pods"} {
 			a := w.ask(t, "GET", path, "")
 			a.want(t, 404)
 			if a.body != "404 page not found\n" || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 				t.Errorf("%s: %q %q", path, a.header.Get("Content-Type"), a.body)
+			}
+			a.wantHouseHeaders(t)
+		}
+	})
+	t.Run("known group", func(t *testing.T) {
+		for _, path := range []string{
+			"/apis/example.com/v2", "/apis/example.com/v1/nones", "/apis/example.com/v2/widgets", "/apis/example.com/v1/namespaces/x/nones/y",
+			"/apis/example.com/v1/namespaces/x/widgets/y/none",
+		} {
+			a := w.ask(t, "GET", path, "")
+			a.want(t, 404)
+			if got := a.status(t); got.Message != "the server could not find the requested resource" || got.Details == nil || got.Details.Name != "" {
+				t.Errorf("%s: %s", path, a.body)
 			}
 			a.wantHouseHeaders(t)
 		}

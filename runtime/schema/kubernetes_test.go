@@ -160,8 +160,11 @@ func TestNamesakesOfKubernetesTypesKeepTheirComments(t *testing.T) {
 
 // kubernetesPackages returns the packages of a module that have API types; nil means all.
 func kubernetesPackages(module string) []string {
-	if module == "k8s.io/api" {
+	switch module {
+	case "k8s.io/api":
 		return nil
+	case "k8s.io/apiextensions-apiserver":
+		return []string{"pkg/apis/apiextensions/v1"}
 	}
 	return []string{"pkg/apis/meta/v1", "pkg/apis/meta/v1beta1", "pkg/runtime", "pkg/util/intstr", "pkg/api/resource", "pkg/version"}
 }
@@ -170,7 +173,7 @@ func makeKubernetesTable(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	var heads, bodies []string
-	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery"} {
+	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver"} {
 		output, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module).Output()
 		if err != nil {
 			t.Fatalf("find the source of %s: %v", module, err)
@@ -180,7 +183,7 @@ func makeKubernetesTable(t *testing.T) []byte {
 		bodies = append(bodies, modulePackages(t, module, dir, kubernetesPackages(module))...)
 	}
 	slices.Sort(bodies)
-	fmt.Fprintf(&out, "# What the comments of %s say of their types:\n", strings.Join(heads, " and "))
+	fmt.Fprintf(&out, "# What the comments of %s say of their types:\n", strings.Join(heads, ", "))
 	out.WriteString("# one marker a line, below the package. Made by go test -run TestKubernetesTable -update; never edited.\n")
 	for _, body := range bodies {
 		out.WriteString(body)

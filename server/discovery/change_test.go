@@ -73,9 +73,9 @@ func BenchmarkChangeOneOf1000(b *testing.B) {
 				switch path {
 				case "":
 				case "/apis":
-					s.state.Load().named()
+					s.state.Load().named.json()
 				default:
-					s.state.Load().legacy[path]()
+					s.state.Load().legacy[path].json()
 				}
 			}
 		})

@@ -17,7 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -210,8 +212,7 @@ func TestNegotiation(t *testing.T) {
 		{"/apis", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", ""},
 		{"/apis", "application/json", "application/json"},
 		{"/apis", "application/yaml", "application/yaml"},
-		{"/apis", "application/vnd.kubernetes.protobuf, */*", "application/json"},
-		{"/apis", "application/vnd.kubernetes.protobuf", ""},
+		{"/apis", "application/cbor", ""},
 		{"/apis", "text/html", ""},
 		{"/apis/example.com/v1", acceptAggregated, "application/json"},
 		{"/apis/example.com/v1", aggregatedType, ""},
@@ -245,6 +246,49 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-json +yaml):\n%s", diff)
+	}
+}
+
+// TestProtobufSaysTheSame checks that the protobuf of each document decodes to the objects of its JSON.
+func TestProtobufSaysTheSame(t *testing.T) {
+	s := service(withCore())
+	for _, c := range []struct {
+		path, params string
+		into         func() apiruntime.Object
+	}{
+		{"/api", "", func() apiruntime.Object { return &metav1.APIVersions{} }},
+		{"/apis", "", func() apiruntime.Object { return &metav1.APIGroupList{} }},
+		{"/apis/example.com", "", func() apiruntime.Object { return &metav1.APIGroup{} }},
+		{"/apis/example.com/v1", "", func() apiruntime.Object { return &metav1.APIResourceList{} }},
+		{"/api/v1", "", func() apiruntime.Object { return &metav1.APIResourceList{} }},
+		{"/api", ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", func() apiruntime.Object { return &apidiscovery.APIGroupDiscoveryList{} }},
+		{"/apis", ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", func() apiruntime.Object { return &apidiscovery.APIGroupDiscoveryList{} }},
+	} {
+		name := c.path + c.params
+		_, text := get(t, s, c.path, "Accept", "application/json"+c.params)
+		want, got := c.into(), c.into()
+		if err := json.Unmarshal(text, want); err != nil {
+			t.Fatal(err)
+		}
+		want.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		resp, body := get(t, s, c.path, "Accept", "application/vnd.kubernetes.protobuf"+c.params)
+		if media := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || media != "application/vnd.kubernetes.protobuf"+c.params {
+			t.Errorf("%s: %s as %q", name, resp.Status, media)
+		}
+		var envelope apiruntime.Unknown
+		if err := envelope.Unmarshal(bytes.TrimPrefix(body, []byte("k8s\x00"))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := got.(interface{ Unmarshal([]byte) error }).Unmarshal(envelope.Raw); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+		var meta metav1.TypeMeta
+		if err := json.Unmarshal(text, &meta); err != nil || envelope.Kind != meta.Kind || envelope.APIVersion != meta.APIVersion {
+			t.Errorf("%s: the envelope is of %s %s, want %s %s", name, envelope.APIVersion, envelope.Kind, meta.APIVersion, meta.Kind)
+		}
 	}
 }
 

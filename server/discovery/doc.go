@@ -3,7 +3,7 @@
 // A [Service] serves them in two forms:
 //
 //   - the legacy documents: APIGroupList at /apis, APIGroup at /apis/GROUP, APIResourceList at /apis/GROUP/VERSION and /api/v1,
-//     and APIVersions at /api, as JSON or YAML;
+//     and APIVersions at /api, as JSON, YAML or protobuf;
 //   - aggregated discovery (KEP-3352): one APIGroupDiscoveryList of apidiscovery.k8s.io/v2 with every resource, at /api and
 //     /apis, for clients whose Accept header requests it. It has an ETag, and a client that already has the document gets 304.
 //

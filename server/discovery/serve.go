@@ -47,7 +47,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if path == "/api" {
 		doc = st.core
 	}
-	_, etag := doc()
+	_, etag := doc.json()
 	w.Header().Set("ETag", etag)
 	w.Header().Set("Cache-Control", "public")
 	if matches(r.Header.Values("If-None-Match"), etag) {
@@ -70,7 +70,7 @@ func IsAggregated(r *http.Request) bool {
 }
 
 func formats(o Options) []codec.Format {
-	all := []codec.Format{codec.JSON(), codec.YAML()}
+	all := []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
 	if o.CBOR {
 		all = append(all, codec.CBOR())
 	}
@@ -85,9 +85,15 @@ func negotiate(r *http.Request, among []codec.Format, aggregated bool) (codec.Ac
 	return codec.NegotiateResponse(strings.Join(r.Header.Values("Accept"), ","), among, limits)
 }
 
-func (s *Service) write(w http.ResponseWriter, r *http.Request, doc document, accept codec.Accept, contentType string) {
-	value, _ := doc()
-	body, err := accept.Format.FromJSON(value, request.Pretty(r, accept.Pretty))
+func (s *Service) write(w http.ResponseWriter, r *http.Request, doc *document, accept codec.Accept, contentType string) {
+	var body []byte
+	var err error
+	if _, is := accept.Format.(*codec.ProtobufFormat); is {
+		body, err = doc.protobuf()
+	} else {
+		value, _ := doc.json()
+		body, err = accept.Format.FromJSON(value, request.Pretty(r, accept.Pretty))
+	}
 	if err != nil {
 		response.Error(w, r, apierrors.NewInternalError(err))
 		return

@@ -9,31 +9,36 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/keelson-dev/keelson/runtime/codec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // state has the documents between two calls of Set. It is immutable. Its documents are encoded when they are first requested.
 type state struct {
-	groups      map[string]*group   // by name
-	core, named document            // aggregated documents of the core group and of all others
-	versions    []string            // versions of the core group; nil if there is none
-	legacy      map[string]document // keys are paths without trailing slash
+	groups      map[string]*group    // by name
+	core, named *document            // aggregated documents of the core group and of all others
+	versions    []string             // versions of the core group; nil if there is none
+	legacy      map[string]*document // keys are paths without trailing slash
 }
 
-// document is one encoded answer.
-type document func() (json []byte, etag string)
+// document is one answer. Its forms are made when they are first requested.
+type document struct {
+	json     func() (body []byte, etag string)
+	protobuf func() ([]byte, error)
+}
 
 // group is a group with all its documents. Each document is made once, when it is first requested.
 type group struct {
 	source     Group
 	aggregated func() []byte // as an item of the aggregated list
 	listed     func() []byte // as an item of the list of groups
-	legacy     map[string]document
+	legacy     map[string]*document
 }
 
 func newGroup(g Group) *group {
-	out := &group{source: g, legacy: map[string]document{}}
+	out := &group{source: g, legacy: map[string]*document{}}
 	out.aggregated = sync.OnceValue(func() []byte { return encode(aggregateGroup(g)) })
 	out.listed = sync.OnceValue(func() []byte { return encode(legacyGroup(g)) })
 	if g.Name != "" {
@@ -60,7 +65,7 @@ func (g Group) root() string {
 
 // newState returns the state of groups. It uses documents of before, which may be nil, for groups that have not changed.
 func newState(groups []Group, before *state) *state {
-	s := &state{groups: map[string]*group{}, legacy: map[string]document{}}
+	s := &state{groups: map[string]*group{}, legacy: map[string]*document{}}
 	var core, named []*group
 	for _, g := range groups {
 		var one *group
@@ -90,7 +95,7 @@ func newState(groups []Group, before *state) *state {
 
 // joined returns the document of a list whose items are those of groups. empty is the list without items; its items are the last
 // field.
-func joined(empty any, groups []*group, item func(*group) []byte) document {
+func joined(empty any, groups []*group, item func(*group) []byte) *document {
 	return once(func() []byte {
 		body := bytes.TrimSuffix(encode(empty), []byte("]}"))
 		for i, g := range groups {
@@ -104,11 +109,41 @@ func joined(empty any, groups []*group, item func(*group) []byte) document {
 }
 
 // once returns a document that is made once. The ETag is that of the JSON without the newline that ends a body.
-func once(make func() []byte) document {
-	return sync.OnceValues(func() ([]byte, string) {
+func once(make func() []byte) *document {
+	d := &document{json: sync.OnceValues(func() ([]byte, string) {
 		body := make()
 		return body, fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(body)))
+	})}
+	d.protobuf = sync.OnceValues(func() ([]byte, error) {
+		body, _ := d.json()
+		return toProtobuf(body)
 	})
+	return d
+}
+
+// toProtobuf returns a document in protobuf.
+func toProtobuf(body []byte) ([]byte, error) {
+	var meta metav1.TypeMeta
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return nil, err
+	}
+	var obj runtime.Object
+	switch meta.Kind {
+	case "APIVersions":
+		obj = &metav1.APIVersions{}
+	case "APIGroupList":
+		obj = &metav1.APIGroupList{}
+	case "APIGroup":
+		obj = &metav1.APIGroup{}
+	case "APIResourceList":
+		obj = &metav1.APIResourceList{}
+	default:
+		obj = aggregatedList()
+	}
+	if err := json.Unmarshal(body, obj); err != nil {
+		return nil, err
+	}
+	return codec.Protobuf().Encode(obj, schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind))
 }
 
 // encode returns value as JSON. Encoding of API types of metav1 and apidiscovery cannot fail.

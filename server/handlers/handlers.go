@@ -30,7 +30,16 @@
 //	{"type":"ADDED","object":{"kind":"Widget",...}}
 //
 // The rules for resourceVersion, resourceVersionMatch, sendInitialEvents and bookmarks are those of
-// https://kubernetes.io/docs/reference/using-api/api-concepts/.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/. Two things differ from kube-apiserver, which these rules permit: a
+// watch with bookmarks always gets one shortly before its timeout, so that the client continues with the newest revision, and
+// a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events.
+//
+// # What does not exist
+//
+// As in kube-apiserver, a path that is not one of the resource is answered with a Status without details if the objects have a Go
+// type, and with the text "404 page not found" if they have none. A method that the resource does not have is answered with 405
+// and a Status that names the resource and the verb, for kinds without a Go type as in kube-apiserver, and for all others too, where
+// kube-apiserver names neither.
 //
 // See [Resource] for the wire formats and for the cost of answers.
 package handlers

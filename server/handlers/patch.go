@@ -87,12 +87,7 @@ func (p *patcher) check() error {
 	}
 	var err error
 	if p.kind == types.JSONPatchType {
-		var operations []struct {
-			Op    string `json:"op"`
-			From  string `json:"from"`
-			Path  string `json:"path"`
-			Value any    `json:"value"`
-		}
+		var operations []jsonPatchOp
 		p.problems, err = codec.Unmarshal(p.text, &operations, p.validation)
 		for i, problem := range p.problems {
 			p.problems[i] = fmt.Errorf("json patch %w", problem)
@@ -111,6 +106,14 @@ func (p *patcher) check() error {
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	return nil
+}
+
+// jsonPatchOp is an operation of a JSON patch. Errors of its decoding show its name, which is that of kube-apiserver.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	From  string `json:"from"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
 
 // apply returns the result of applying the patch to the current object. Both objects are of the hub version; the patch is applied

@@ -44,7 +44,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 		ctx = request.WithInfo(ctx, info)
 	}
 	if !r.owns(info) {
-		http.NotFound(w, req)
+		r.notFound(w, req)
 		return
 	}
 	if request.WarningsFrom(ctx) == nil {
@@ -77,11 +77,28 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if len(info.Parts) > 2 {
 		if c.endpoint = r.subs[info.Parts[2]]; c.endpoint == nil {
 			c.endpoint = r.main
+			if r.HasGoType() {
+				r.notFound(w, req)
+				return
+			}
 			c.fail(apierrors.NewNotFound(r.gvr.GroupResource(), c.name))
 			return
 		}
 	}
 	c.dispatch()
+}
+
+// HasGoType reports whether the objects have a Go type, as those of definitions do not. kube-apiserver has other words for what
+// does not exist then.
+func (r *Resource) HasGoType() bool { return !r.main.custom() }
+
+// notFound answers a request whose path is not one of the resource.
+func (r *Resource) notFound(w http.ResponseWriter, req *http.Request) {
+	if !r.HasGoType() {
+		http.NotFound(w, req)
+		return
+	}
+	response.Refuse(w, req, http.StatusNotFound)
 }
 
 // newCall returns the registry.Call that the storage receives for a request. The user of an unauthenticated request is

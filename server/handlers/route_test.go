@@ -31,6 +31,9 @@ func TestMethodsNotSupported(t *testing.T) {
 	}
 }
 
+// noSuchResource is the message of kube-apiserver for a path below a group that it serves.
+const noSuchResource = "the server could not find the requested resource"
+
 func TestUnknownPaths(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a")
@@ -38,19 +41,14 @@ func TestUnknownPaths(t *testing.T) {
 		"/", "/apis", "/apis/example.com/v1", "/apis/example.com/v1/gadgets", "/apis/example.com/v2/widgets", "/apis/other.io/v1/widgets",
 		"/api/v1/widgets", all + "/a", base + "/a/status/more", base + "/a/none/more", "/apis/example.com/v1/watch/namespaces/default/widgets/a/status",
 	} {
-		w := h.ask("GET", target, "")
-		if w.Code != http.StatusNotFound || w.Body.String() != "404 page not found\n" {
-			t.Errorf("%s: %d %s", target, w.Code, w.Body)
-		}
+		wantStatus(t, h.ask("GET", target, ""), http.StatusNotFound, metav1.StatusReasonNotFound, noSuchResource)
 	}
-	wantStatus(t, h.ask("GET", base+"/a/none", ""), http.StatusNotFound, metav1.StatusReasonNotFound, `widgets.example.com "a" not found`)
+	wantStatus(t, h.ask("GET", base+"/a/none", ""), http.StatusNotFound, metav1.StatusReasonNotFound, noSuchResource)
 }
 
 func TestClusterScopedHasNoNamespace(t *testing.T) {
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Namespaced = false }})
-	if w := h.ask("GET", base, ""); w.Code != http.StatusNotFound || w.Body.String() != "404 page not found\n" {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	wantStatus(t, h.ask("GET", base, ""), http.StatusNotFound, metav1.StatusReasonNotFound, noSuchResource)
 	if w := h.ask("GET", all, ""); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

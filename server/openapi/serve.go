@@ -37,8 +37,12 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key, ok := strings.CutPrefix(path, "/openapi/v3/")
 		d := st.documents[key]
 		if !ok || d == nil {
-			if s.opts.NotFound == nil || !s.opts.NotFound(w, r) {
-				response.Refuse(w, r, http.StatusNotFound)
+			switch {
+			case s.opts.NotFound != nil && s.opts.NotFound(w, r):
+			case ok:
+				response.Refuse(w, r, http.StatusNotFound) // kube-openapi answers without a body
+			default:
+				http.NotFound(w, r)
 			}
 			return
 		}

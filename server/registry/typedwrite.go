@@ -35,19 +35,30 @@ func (t *Typed[T]) As(manager string) (*Typed[T], error) {
 	if manager == "" {
 		return nil, errors.New("registry: As: the manager has no name; name it after the program or its controller")
 	}
-	o := patch.FieldManagerOptions{Scheme: t.registry.scheme, Models: t.registry.models, Kind: t.registry.kind.GVK, Reset: t.registry.ResetFields}
 	own := &owner{manager: manager}
 	var err error
-	if own.main, err = patch.NewFieldManager(o); err != nil {
-		return nil, fmt.Errorf("registry of %s: %w", t.registry.kind.GVK, err)
+	if own.main, err = t.registry.fieldManager("", t.registry.ResetFields); err != nil {
+		return nil, err
 	}
 	if view, err := t.registry.Status(); err == nil {
-		o.Subresource, o.Reset = "status", view.ResetFields
-		if own.status, err = patch.NewFieldManager(o); err != nil {
-			return nil, fmt.Errorf("registry of %s: %w", t.registry.kind.GVK, err)
+		if own.status, err = view.FieldManager(); err != nil {
+			return nil, err
 		}
 	}
 	return &Typed[T]{registry: t.registry, user: t.user, owner: own}, nil
+}
+
+// FieldManager returns a new field manager of the status, for a writer that records its fields by itself.
+func (v *StatusView) FieldManager() (*patch.FieldManager, error) {
+	return v.registry.fieldManager("status", v.ResetFields)
+}
+
+func (r *Registry) fieldManager(subresource string, reset func(*runtime.Kind) [][]string) (*patch.FieldManager, error) {
+	m, err := patch.NewFieldManager(patch.FieldManagerOptions{Scheme: r.scheme, Models: r.models, Kind: r.kind.GVK, Subresource: subresource, Reset: reset})
+	if err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", r.kind.GVK, err)
+	}
+	return m, nil
 }
 
 // track records the change from live, which may be nil, to obj. to is what is written.

@@ -293,7 +293,7 @@ func (c *change) complete(call *Call, obj, old runtime.Object, m, was metav1.Obj
 }
 
 // keepSystem copies the metadata that only the server writes to the new state. A deletionTimestamp cannot be removed. Validation
-// refuses a new one, because the field is immutable.
+// refuses a new one, because the field is immutable, and another deletionGracePeriodSeconds.
 func keepSystem(m, was metav1.Object) {
 	m.SetResourceVersion(was.GetResourceVersion())
 	m.SetGeneration(was.GetGeneration())
@@ -303,7 +303,7 @@ func keepSystem(m, was metav1.Object) {
 	if was.GetDeletionTimestamp() != nil {
 		m.SetDeletionTimestamp(was.GetDeletionTimestamp())
 	}
-	if was.GetDeletionGracePeriodSeconds() != nil {
+	if was.GetDeletionGracePeriodSeconds() != nil && m.GetDeletionGracePeriodSeconds() == nil {
 		m.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
 	}
 }

@@ -119,6 +119,18 @@ func (r *served) subNames() []string {
 	return out
 }
 
+// HasGoTypes reports whether a group has a resource whose objects have a Go type.
+func (s *Set) HasGoTypes(group string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.public() {
+		if r.gvr.Group == group && r.handler.HasGoType() {
+			return true
+		}
+	}
+	return false
+}
+
 // Paths returns the root paths of the served groups and versions.
 func (s *Set) Paths() []string {
 	s.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -41,7 +42,11 @@ type Definitions struct {
 
 	registry *registry.Registry
 	status   *registry.StatusView
+	fields   *patch.FieldManager // of the status
 }
+
+// manager is the name by which managedFields has the status that a server writes.
+const manager = "kube-apiserver"
 
 // New returns the Definitions of a server that serves the kind CustomResourceDefinition. Panics are logged to log.
 func New(h *server.Host, log *zap.Logger) (*Definitions, error) {
@@ -53,7 +58,11 @@ func New(h *server.Host, log *zap.Logger) (*Definitions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Definitions{Panics: background.NewPanics(log, "work on definitions panicked"), registry: r, status: status}, nil
+	fields, err := status.FieldManager()
+	if err != nil {
+		return nil, err
+	}
+	return &Definitions{Panics: background.NewPanics(log, "work on definitions panicked"), registry: r, status: status, fields: fields}, nil
 }
 
 // Watch watches all definitions, beginning with the existing ones.
@@ -101,14 +110,35 @@ func (d *Definitions) WriteStatus(ctx context.Context, name string, uid types.UI
 		if crd.UID != uid {
 			return nil, apierrors.NewNotFound(Resource(), name)
 		}
-		change(crd, Now())
-		return crd, nil
+		before := withoutSpec(crd)
+		if !change(crd, Now()) {
+			return crd, nil
+		}
+		return crd, d.track(before, crd)
 	}, nil)
 	if err != nil {
 		return nil, 0, err
 	}
 	crd, err = d.Decode(rec)
 	return crd, rec.Revision, err
+}
+
+// track records what has changed since before, which has no spec, in the managedFields of a definition.
+func (d *Definitions) track(before, crd *apiextensionsv1.CustomResourceDefinition) error {
+	after := withoutSpec(crd)
+	err := d.fields.Update(before, after, manager)
+	if refused := registry.EntriesStatus(err, apiextensionsv1.Kind("CustomResourceDefinition"), crd); refused != nil {
+		return refused
+	}
+	if err == nil {
+		crd.ManagedFields = after.ManagedFields
+	}
+	return nil // after an error the entries are as they were
+}
+
+// withoutSpec copies a definition except for its spec, which may be large. An update of the status does not change it.
+func withoutSpec(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{TypeMeta: crd.TypeMeta, ObjectMeta: *crd.ObjectMeta.DeepCopy(), Status: *crd.Status.DeepCopy()}
 }
 
 // Now returns the current time as in metadata: in UTC and whole seconds.

@@ -391,7 +391,7 @@ func TestVersionsThatAreNotMeant(t *testing.T) {
 	}
 	for method, path := range map[string]string{"GET": "", "POST": "", "PUT": "/good", "PATCH": "/good", "DELETE": "/good"} {
 		a := w.ask(t, method, ropesPath("v2")+path, rope("v1", "good", "red", 1), "Content-Type", contentType(method))
-		if a.code != 404 || !strings.HasPrefix(a.body, "404 page not found") {
+		if s := a.status(t); a.code != 404 || s.Message != "the server could not find the requested resource" {
 			t.Errorf("%s in a version that is not served: %d %s", method, a.code, a.body)
 		}
 	}

@@ -138,8 +138,11 @@ func TestWireFixedPaths(t *testing.T) {
 		}
 		b := w.ask(t, "GET", "/nothing", "")
 		b.want(t, 404)
-		if b.body != a.body {
+		if b.body != "404 page not found\n" {
 			t.Errorf("%s", b.body)
+		}
+		if c := w.ask(t, "GET", "/index.html", ""); c.code != 200 || c.body != a.body {
+			t.Errorf("%d %s", c.code, c.body)
 		}
 	})
 	t.Run("health", func(t *testing.T) {

@@ -337,7 +337,7 @@ func TestWireErrorsAndNegotiation(t *testing.T) {
 		"put what is not there": {"PUT", widgetList + "/none", `{"metadata":{"name":"none"}}`, nil,
 			refusal{404, "NotFound", `widgets.example.com "none" not found`, noSuchWidget, ""}},
 		"unknown subresource": {"GET", widgetList + "/a/none", "", nil,
-			refusal{404, "NotFound", `widgets.example.com "a" not found`, `{"name":"a","group":"example.com","kind":"widgets"}`, ""}},
+			refusal{404, "NotFound", "the server could not find the requested resource", "{}", ""}},
 		"post to status": {"POST", widgetList + "/a/status", "{}", nil,
 			refusal{405, "MethodNotAllowed", `create is not supported on resources of kind "widgets.example.com"`, `{"group":"example.com","kind":"widgets"}`, ""}},
 		"delete across all namespaces": {"DELETE", allWidgets, "", nil,

@@ -220,7 +220,7 @@ func TestKubectlGetSeveralKinds(t *testing.T) {
 	d.kubectl("get", "lamp", "nothing", "--ignore-not-found").Want("", "")
 	d.kubectl("get", "lamps", "-n", "none").Want("", "No resources found in none namespace.\n")
 	d.kubectl("get", "lamps", "--subresource=status").Fails("error: subresource cannot be used when bulk resources are specified")
-	d.kubectl("get", "lamp", "desk", "--subresource=scale").Fails(`Error from server (NotFound): lamps.home.example.com "desk" not found`)
+	d.kubectl("get", "lamp", "desk", "--subresource=scale").Fails("Error from server (NotFound): the server could not find the requested resource")
 	d.kubectl("create", "configmap", "made", "--from-literal=a=b", "--dry-run=server").Want("configmap/made created (server dry run)\n", "")
 }
 

@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	root          = "../.." // the library's module, relative to the tests' directory
-	helloPackage  = "./examples/hello"
-	helloSource   = root + "/examples/hello/main.go"
-	kubectlModule = "k8s.io/component-base/version"
+	root           = "../.." // the library's module, relative to the tests' directory
+	helloPackage   = "./examples/hello"
+	helloSource    = root + "/examples/hello/main.go"
+	versionPackage = "k8s.io/component-base/version"
 )
 
 // binDir returns the directory of the binaries.
@@ -53,8 +53,7 @@ func Main(m *testing.M) {
 // These are kubectl and hello, each built when it is first needed.
 var (
 	kubectlBinary = sync.OnceValues(func() (string, error) {
-		ldflags := fmt.Sprintf("-X %[1]s.gitVersion=v1.37.2 -X %[1]s.gitMajor=1 -X %[1]s.gitMinor=37", kubectlModule)
-		return build(".", "./kubectl", "-ldflags", ldflags)
+		return build(".", "./kubectl", kubectlVersion("37", "2"))
 	})
 	helloBinary = sync.OnceValues(func() (string, error) {
 		// Reading the source makes it an input of the tests, like the imports above.
@@ -65,18 +64,26 @@ var (
 	})
 )
 
+// kubectlVersion returns the flag of go build for the version that kubectl says it has.
+func kubectlVersion(minor, patch string) string {
+	return fmt.Sprintf("-ldflags=-X %[1]s.gitVersion=v1.%[2]s.%[3]s -X %[1]s.gitMajor=1 -X %[1]s.gitMinor=%[2]s", versionPackage, minor, patch)
+}
+
 // build builds pkg in the directory dir, and returns the path of the program.
 func build(dir, pkg string, flags ...string) (string, error) {
 	return buildAs(filepath.Base(pkg), dir, nil, pkg, flags...)
 }
 
-// buildAs is build with a name for the program, and with environment variables, NAME=value, for the go command.
+// buildAs is build with a name for the program, which may have a folder, and with environment variables, NAME=value, for the go command.
 func buildAs(name, dir string, env []string, pkg string, flags ...string) (string, error) {
 	bin, err := binDir()
 	if err != nil {
 		return "", err
 	}
 	program := filepath.Join(bin, name)
+	if err := os.MkdirAll(filepath.Dir(program), 0o700); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", program}, flags...), pkg)...)

@@ -37,7 +37,16 @@ type Kubectl struct{ Program }
 
 // NewKubectl returns a kubectl that uses a kubeconfig file; env has further NAME=value pairs.
 func NewKubectl(t testing.TB, kubeconfig string, env ...string) *Kubectl {
-	return &Kubectl{newProgram(t, "kubectl", kubectlBinary, kubeconfig, env)}
+	return newKubectl(t, "", kubeconfig, env...)
+}
+
+// newKubectl is NewKubectl for the kubectl of a release; "" means the present one.
+func newKubectl(t testing.TB, release, kubeconfig string, env ...string) *Kubectl {
+	t.Helper()
+	if release == "" {
+		return &Kubectl{newProgram(t, "kubectl", kubectlBinary, kubeconfig, env)}
+	}
+	return &Kubectl{newProgram(t, "kubectl of "+release, older(t, release).kubectl, kubeconfig, env)}
 }
 
 // Kubectl runs one command against the server; see (*Program).Run.

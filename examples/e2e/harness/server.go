@@ -39,6 +39,8 @@ type Options struct {
 	Etcd string
 	// Flags are further flags of the example, such as -lenient-namespaces.
 	Flags []string
+	// Release is the release of the kubectl that the server's methods run: one of OlderReleases; "" means the present one.
+	Release string
 }
 
 // Server is a running example.
@@ -109,7 +111,7 @@ func Launch(t testing.TB, o Options) *Server {
 		o.Dir = t.TempDir()
 	}
 	s := &Server{Dir: o.Dir, Etcd: o.Etcd, t: t, name: o.example(), stdout: new(Output), stderr: new(Output), exited: make(chan struct{})}
-	s.client = sync.OnceValue(func() *Kubectl { return NewKubectl(t, s.Kubeconfig) })
+	s.client = sync.OnceValue(func() *Kubectl { return newKubectl(t, o.Release, s.Kubeconfig) })
 	s.cmd = exec.Command(program, o.args()...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = o.Dir, s.stdout, s.stderr
 	if err := s.cmd.Start(); err != nil {

@@ -37,3 +37,11 @@ func Soak(t testing.TB) time.Duration {
 	}
 	return 30 * time.Second
 }
+
+// Long skips a test unless the environment variable CI_FULL is 1, as in the long mode of .ci/run. why says what makes it long.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI_FULL") != "1" {
+		t.Skipf("%s: set CI_FULL=1", why)
+	}
+}

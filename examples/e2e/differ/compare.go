@@ -19,6 +19,9 @@ const maxDifferences = 40 // of one pair of answers
 
 // signature names the cause of a difference. Differences with the same cause should have equal signatures.
 func (d difference) signature() string {
+	if d.at == "code" {
+		return fmt.Sprintf("%s %s %s: %s | %s", d.verb, d.path, d.codes, cut(reduce(d.left), 48), cut(reduce(d.right), 48))
+	}
 	return fmt.Sprintf("%s %s %s at %s: %s | %s", d.verb, d.path, d.codes, d.at, reduce(d.left), reduce(d.right))
 }
 
@@ -29,6 +32,8 @@ var reductions = []struct {
 	{regexp.MustCompile(`(configmaps|secrets|leases|events|namespaces|widgets|gadgets|sites|things)(\.[a-z0-9.-]+)?`), "RESOURCE"},
 	{regexp.MustCompile(`\b(ConfigMap|Secret|Lease|Event|Namespace|Widget|Gadget|Site|Thing)(List)?(\.[a-z0-9.-]+)?\b`), "KIND$2"},
 	{regexp.MustCompile(`differ-[0-9]+-[0-9]+(-[a-z]\b)?`), "NS"},
+	{regexp.MustCompile(`(?s)(failed to create typed patch object|unknown patch type|Invalid value: "\{|error decoding|cannot be handled as a).*`), "$1…"},
+	{regexp.MustCompile(`(?s)(\d+: \[)\{.*`), "$1…"},
 	{regexp.MustCompile(`"(?:[^"\\]|\\.)*"`), `"…"`},
 	{regexp.MustCompile(`[0-9]+`), "N"},
 }
@@ -80,7 +85,28 @@ func compare(r *request, left, right side) []difference {
 			c.add("header "+name, l, g)
 		}
 	}
+	if l, ok := left.normal.([]any); ok && r.watch {
+		if g, ok := right.normal.([]any); ok {
+			one, other := bookmarks(l), bookmarks(g)
+			if one.marks != other.marks {
+				c.add("bookmarks", fmt.Sprint(one.marks), fmt.Sprint(other.marks))
+			}
+			left.normal, right.normal = one.rest, other.rest
+		}
+	}
 	c.value("", left.normal, right.normal)
+	// The message of a Status says most about the cause.
+	slices.SortStableFunc(c.found, func(a, b difference) int {
+		switch {
+		case a.at == b.at:
+			return 0
+		case a.at == ".message":
+			return -1
+		case b.at == ".message":
+			return 1
+		}
+		return 0
+	})
 	return c.found
 }
 
@@ -169,4 +195,21 @@ func (c *comparison) value(at string, left, right any) {
 	if compact(left) != compact(right) {
 		c.add(managedForm.ReplaceAllString(or(at, "body"), ".<fields>"), compact(left), compact(right))
 	}
+}
+
+// marked are the events of a watch, without the bookmarks that depend on time.
+type marked struct {
+	rest  []any
+	marks int
+}
+
+func bookmarks(events []any) (m marked) {
+	for _, e := range events {
+		if o, ok := e.(obj); ok && o["type"] == "BOOKMARK" && !strings.Contains(compact(o), "initial-events-end") {
+			m.marks++
+			continue
+		}
+		m.rest = append(m.rest, e)
+	}
+	return m
 }

@@ -62,6 +62,11 @@ type grammar struct {
 
 func newGrammar(seed uint64, number int, kinds []*kind) *grammar {
 	g := &grammar{Rand: rand.New(rand.NewPCG(seed, uint64(number))), kinds: kinds}
+	if g.chance(0.05) {
+		g.kinds = definitionKinds()
+		g.focus = g.kinds
+		return g
+	}
 	for range 1 + g.IntN(2) {
 		g.focus = append(g.focus, g.anyKind())
 	}
@@ -128,6 +133,9 @@ func (g *grammar) next() *request {
 
 // name returns a name of a small pool, so that requests meet objects of earlier requests.
 func (g *grammar) name(k *kind) string {
+	if k.resource == "customresourcedefinitions" {
+		return ownName
+	}
 	name := pick(g, "a", "a", "a", "b", "b", "c")
 	if !k.namespaced {
 		return "${ns}-" + name
@@ -381,6 +389,9 @@ func (g *grammar) list(k *kind) *request {
 }
 
 func (g *grammar) watchList(k *kind) *request {
+	if !k.steady {
+		return g.list(k) // the events of what controllers change are not the same
+	}
 	r := g.collection("WATCH", "GET", k)
 	r.watch = true
 	if g.chance(0.1) {
@@ -630,6 +641,9 @@ func (g *grammar) odd(k *kind, name string) *request {
 		r.method, r.watch = "GET", true
 	default:
 		r.path, r.class = strings.TrimSuffix(r.path, name)+pick(g, "Bad_Name", strings.Repeat("n", 260), "a.b", "%41", "..", "-", "a:b", "caf%C3%A9"), k.class()+" odd name"
+	}
+	if !k.namespaced && !r.watch && (r.method == "GET" || r.method == "DELETE") {
+		r.method = "OPTIONS" // the collection has the objects of other cases
 	}
 	r.verb = r.method
 	if r.method == "POST" || r.method == "PUT" || r.method == "PATCH" {

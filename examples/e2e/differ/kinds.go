@@ -48,6 +48,8 @@ func (k *kind) root(version string) string {
 // class names the kind in signatures.
 func (k *kind) class() string {
 	switch {
+	case k.resource == "events":
+		return "events"
 	case k.resource == "namespaces" || k.resource == "customresourcedefinitions":
 		return k.resource
 	case k.typed:
@@ -65,8 +67,8 @@ var metadataFields = []field{
 	{"metadata.annotations.a", []any{"1", "other", nil, unset{}}},
 	{"metadata.finalizers", []any{[]any{"example.com/hold"}, []any{"example.com/hold", "example.com/other"}, []any{"hold"}, []any{"bad name!/x"}, []any{}, nil, []any{""}, "text"}},
 	{"metadata.ownerReferences", []any{
-		[]any{obj{"apiVersion": "v1", "kind": "Namespace", "name": "${ns}", "uid": "${uid namespaces/${ns}}"}},
-		[]any{obj{"apiVersion": "v1", "kind": "Namespace", "name": "${ns}", "uid": "${uid namespaces/${ns}}", "controller": true, "blockOwnerDeletion": true}},
+		[]any{obj{"apiVersion": "v1", "kind": "Namespace", "name": "${ns}", "uid": "${nsuid}"}},
+		[]any{obj{"apiVersion": "v1", "kind": "Namespace", "name": "${ns}", "uid": "${nsuid}", "controller": true, "blockOwnerDeletion": true}},
 		[]any{obj{"apiVersion": "v1", "kind": "Namespace", "name": "", "uid": ""}},
 		[]any{obj{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "x"}},
 		[]any{obj{"kind": "Namespace", "name": "a", "uid": "x"}}, nil, obj{}}},

@@ -20,7 +20,7 @@ import (
 // decode returns the body of an answer as JSON values: a list of events for a watch, and a string for a body in no known form.
 func decode(a answer, watch bool) any {
 	form, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
-	if len(a.body) == 0 {
+	if len(a.body) == 0 && !(watch && a.code == 200) {
 		return nil
 	}
 	if watch && a.code == 200 && form == "application/json" {
@@ -92,17 +92,19 @@ func jsonOfProtobuf(text []byte) ([]byte, error) {
 var (
 	uidForm  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 	timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	nameForm = regexp.MustCompile(`\bg-[bcdfghjklmnpqrstvwxz2456789]{5}\b`) // a generated name
 	ageForm  = regexp.MustCompile(`^(\d+[smhdy])+$`)
+	portForm = regexp.MustCompile(`\b127\.\d+\.\d+\.\d+:\d+`)
 	rvForms  = []*regexp.Regexp{
+		regexp.MustCompile(`(too old resource version: )\d+ \(\d+(\))`), regexp.MustCompile(`(resourceVersion\\*":\\*")\d+()`),
 		regexp.MustCompile(`(precondition \()\d+(\))`), regexp.MustCompile(`(in record \()\d+(\))`),
 		regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
-		regexp.MustCompile(`(too old resource version: )\d+ \(\d+(\))`),
 	}
 )
 
 // normalText replaces what servers choose in a string.
 func normalText(text string) string {
-	if len(text) > 20 {
+	if len(text) >= 7 {
 		text = uidForm.ReplaceAllStringFunc(text, func(uid string) string {
 			if strings.HasPrefix(uid, "11111111-") {
 				return uid
@@ -116,6 +118,8 @@ func normalText(text string) string {
 			}
 			return fmt.Sprintf("<time with %d characters>", len(t))
 		})
+		text = nameForm.ReplaceAllString(text, "g-<random>")
+		text = portForm.ReplaceAllString(text, "<address>")
 		for _, form := range rvForms {
 			text = form.ReplaceAllString(text, "${1}<rv>${2}")
 		}
@@ -146,6 +150,7 @@ func (n normalizer) body(v any) any {
 		served(o)
 	}
 	out := n.value("", v).(map[string]any)
+	sortMessage(out)
 	if m, ok := out["metadata"].(map[string]any); ok {
 		for key, value := range map[string]string{"resourceVersion": rv, "uid": uid} {
 			if m[key] != nil && value != "" {
@@ -154,6 +159,18 @@ func (n normalizer) body(v any) any {
 		}
 	}
 	return out
+}
+
+// sortMessage sorts the parts of the message of a Status with several causes, which has them in any order.
+func sortMessage(o obj) {
+	details, _ := o["details"].(obj)
+	causes, _ := details["causes"].([]any)
+	text, _ := o["message"].(string)
+	if before, list, ok := strings.Cut(text, " is invalid: ["); ok && len(causes) > 1 {
+		parts := strings.Split(strings.TrimSuffix(list, "]"), ", ")
+		slices.Sort(parts)
+		o["message"] = before + " is invalid: [" + strings.Join(parts, ", ") + "]"
+	}
 }
 
 func sameness(known bool, value any, last string) string {
@@ -225,6 +242,11 @@ func served(o map[string]any) {
 		name, _ := meta["name"].(string)
 		return groups[name] && name != ""
 	})
+	for _, key := range []string{"groups", "items"} { // which are in the order in which the server got them
+		if items, ok := o[key].([]any); ok {
+			slices.SortFunc(items, func(a, b any) int { return strings.Compare(compact(a), compact(b)) })
+		}
+	}
 	if o["groupVersion"] == "v1" {
 		keep("resources", func(r map[string]any) bool {
 			name, _ := r["name"].(string)

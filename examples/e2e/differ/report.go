@@ -15,6 +15,7 @@ type finding struct {
 	example   string
 	size      int // of the example: the smallest is kept
 	cases     []int
+	grade     int // index of grades
 }
 
 // report is the result of a run.
@@ -76,7 +77,7 @@ func (p *report) find(c *oneCase, r *request, both [2]side, left []difference) {
 	s := left[0].signature()
 	f := p.unexplained[s]
 	if f == nil {
-		f = &finding{signature: s}
+		f = &finding{signature: s, grade: grade(both)}
 		p.unexplained[s] = f
 	}
 	f.count++
@@ -150,19 +151,43 @@ func (p *report) markdown(began time.Time) string {
 		}
 		fmt.Fprintf(&out, "%s: %d", code, p.codes[code])
 	}
-	fmt.Fprintf(&out, "\n\n## Unexplained differences\n")
-	counts := map[string]int{}
-	for s, f := range p.unexplained {
-		counts[s] = f.count
+	out.WriteString("\n\n")
+	number := 0
+	for grade, title := range grades {
+		counts := map[string]int{}
+		for s, f := range p.unexplained {
+			if f.grade == grade {
+				counts[s] = f.count
+			}
+		}
+		fmt.Fprintf(&out, "## Unexplained: %s\n", title)
+		for _, s := range byCount(counts) {
+			f := p.unexplained[s]
+			number++
+			fmt.Fprintf(&out, "\n### %d. %d times, such as in the cases %v\n\n`%s`\n\n~~~\n%s~~~\n", number, f.count, f.cases, strings.ReplaceAll(f.signature, "`", "'"), f.example)
+		}
+		if len(counts) == 0 {
+			out.WriteString("\nNone.\n")
+		}
+		out.WriteString("\n")
 	}
-	for i, s := range byCount(counts) {
-		f := p.unexplained[s]
-		fmt.Fprintf(&out, "\n### %d. %d times, such as in the cases %v\n\n`%s`\n\n~~~\n%s~~~\n", i+1, f.count, f.cases, strings.ReplaceAll(f.signature, "`", "'"), f.example)
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// grades are the kinds of differences, the most severe first.
+var grades = []string{"only one server succeeds", "both succeed with different answers", "both refuse with different codes", "both refuse with equal codes"}
+
+func grade(both [2]side) int {
+	left, right := both[0].code < 300, both[1].code < 300
+	switch {
+	case left != right:
+		return 0
+	case left:
+		return 1
+	case both[0].code != both[1].code:
+		return 2
 	}
-	if len(counts) == 0 {
-		out.WriteString("\nNone.\n")
-	}
-	return out.String()
+	return 3
 }
 
 func keys(m map[string]int) func(func(string) bool) {

@@ -16,6 +16,7 @@ type object struct {
 // state is what one server said in a case.
 type state struct {
 	namespace string
+	self      object            // the namespace
 	objects   map[string]object // by resource/name
 	listRV    map[string]string // by resource
 	pages     map[string]string // continue tokens by resource
@@ -30,10 +31,11 @@ var variable = regexp.MustCompile(`\$\{([a-z]+)(?: ([^}]*))?\}`)
 // expand replaces the variables of a request template:
 //
 //	${ns}                   the namespace of the case
-//	${rv configmaps/a}      the resourceVersion in the last answer about the object, or 1
-//	${firstrv configmaps/a} the resourceVersion in the first answer about the object, or 1
+//	${rv configmaps/a}      the resourceVersion in the last answer about the object, or that of the namespace
+//	${firstrv configmaps/a} the resourceVersion in the first answer about the object, or that of the namespace
 //	${uid configmaps/a}     the uid in the last answer about the object, or a uid that no object has
-//	${listrv configmaps}    the resourceVersion of the last list, or 1
+//	${nsuid}                the uid of the namespace
+//	${listrv configmaps}    the resourceVersion of the last list, or that of the namespace
 //	${page configmaps}      the continue token of the last list, escaped for a query, or none
 func (s *state) expand(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(m string) string {
@@ -42,14 +44,16 @@ func (s *state) expand(text string) string {
 		switch parts[1] {
 		case "ns":
 			return s.namespace
+		case "nsuid":
+			return s.self.uid
 		case "rv":
-			return or(o.rv, "1")
+			return or(o.rv, s.self.rv)
 		case "firstrv":
-			return or(o.firstRV, "1")
+			return or(o.firstRV, s.self.rv)
 		case "uid":
 			return or(o.uid, "11111111-1111-4111-8111-111111111111")
 		case "listrv":
-			return or(s.listRV[parts[2]], "1")
+			return or(s.listRV[parts[2]], s.self.rv)
 		case "page":
 			return url.QueryEscape(s.pages[parts[2]])
 		}

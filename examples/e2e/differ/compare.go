@@ -19,6 +19,11 @@ const maxDifferences = 40 // of one pair of answers
 
 // signature names the cause of a difference. Differences with the same cause should have equal signatures.
 func (d difference) signature() string {
+	for _, n := range named {
+		if n.matches(d) {
+			return n.reason
+		}
+	}
 	if d.at == "code" {
 		return fmt.Sprintf("%s %s %s: %s | %s", d.verb, d.path, d.codes, cut(reduce(d.left), 48), cut(reduce(d.right), 48))
 	}
@@ -92,6 +97,12 @@ func compare(r *request, left, right side) []difference {
 				c.add("bookmarks", fmt.Sprint(one.marks), fmt.Sprint(other.marks))
 			}
 			left.normal, right.normal = one.rest, other.rest
+		}
+	}
+	if l, again := unique(left.normal); again {
+		if g, _ := unique(right.normal); compact(l) == compact(g) {
+			c.add(".details.causes length", "repeated", "once")
+			return c.found
 		}
 	}
 	c.value("", left.normal, right.normal)
@@ -212,4 +223,13 @@ func bookmarks(events []any) (m marked) {
 		m.rest = append(m.rest, e)
 	}
 	return m
+}
+
+// unique returns the causes of a Status without repetitions.
+func unique(v any) (causes []any, repeated bool) {
+	o, _ := v.(obj)
+	details, _ := o["details"].(obj)
+	all, _ := details["causes"].([]any) // sorted
+	causes = slices.CompactFunc(slices.Clone(all), func(a, b any) bool { return compact(a) == compact(b) })
+	return causes, len(causes) < len(all)
 }

@@ -58,6 +58,7 @@ type grammar struct {
 	kinds []*kind
 	focus []*kind // the kinds of most requests of the case
 	made  int
+	valid bool // objects have no changes
 }
 
 func newGrammar(seed uint64, number int, kinds []*kind) *grammar {
@@ -120,6 +121,8 @@ func (g *grammar) next() *request {
 	}
 	name := g.name(k)
 	if g.made <= 3 {
+		g.valid = g.chance(0.6)
+		defer func() { g.valid = false }()
 		return g.create(k, name)
 	}
 	return g.weighted(
@@ -251,7 +254,12 @@ func (g *grammar) field(k *kind) field {
 	return pick(g, k.fields...)
 }
 
-func (g *grammar) changes() int { return pick(g, 0, 0, 1, 1, 1, 2, 2, 3, 4) }
+func (g *grammar) changes() int {
+	if g.valid {
+		return 0
+	}
+	return pick(g, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3)
+}
 
 func text(v any) string {
 	out, err := json.Marshal(v)

@@ -98,7 +98,7 @@ var (
 	rvForms  = []*regexp.Regexp{
 		regexp.MustCompile(`(too old resource version: )\d+ \(\d+(\))`), regexp.MustCompile(`(resourceVersion\\*":\\*")\d+()`),
 		regexp.MustCompile(`(precondition \()\d+(\))`), regexp.MustCompile(`(in record \()\d+(\))`),
-		regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
+		regexp.MustCompile(`(ResourceVersion in object meta: )\d+()`), regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
 	}
 )
 
@@ -206,6 +206,8 @@ func (n normalizer) value(key string, v any) any {
 			return "<rv>"
 		case key == "continue" && v != "" && isToken(v):
 			return "<continue>"
+		case key == "serverAddress":
+			return "<address>"
 		case key == "cells" && ageForm.MatchString(v):
 			return "<age>"
 		}
@@ -242,7 +244,7 @@ func served(o map[string]any) {
 		name, _ := meta["name"].(string)
 		return groups[name] && name != ""
 	})
-	for _, key := range []string{"groups", "items"} { // which are in the order in which the server got them
+	for _, key := range []string{"groups", "items", "resources"} { // which are in the order in which the server got them
 		if items, ok := o[key].([]any); ok {
 			slices.SortFunc(items, func(a, b any) int { return strings.Compare(compact(a), compact(b)) })
 		}

@@ -38,12 +38,11 @@ var variable = regexp.MustCompile(`\$\{([a-z]+)(?: ([^}]*))?\}`)
 //	${listrv configmaps}    the resourceVersion of the last list, or that of the namespace
 //	${page configmaps}      the continue token of the last list, escaped for a query, or none
 func (s *state) expand(text string) string {
+	text = strings.ReplaceAll(text, "${ns}", s.namespace) // also in other variables
 	return variable.ReplaceAllStringFunc(text, func(m string) string {
 		parts := variable.FindStringSubmatch(m)
 		o := s.objects[parts[2]]
 		switch parts[1] {
-		case "ns":
-			return s.namespace
 		case "nsuid":
 			return s.self.uid
 		case "rv":

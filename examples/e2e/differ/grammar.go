@@ -371,7 +371,7 @@ func (g *grammar) list(k *kind) *request {
 		r.path, r.class = k.root(r.version)+"/namespaces/"+pick(g, "missing", "Bad_Name", "-")+"/"+k.resource, k.class()+" collection elsewhere"
 	}
 	g.selectors(r, all)
-	if g.chance(0.3) {
+	if k.steady && (k.namespaced || k.resource == "sites") && g.chance(0.3) {
 		r.set("limit", pick(g, "1", "1", "2", "2", "500", "0", "-1", "x"))
 	}
 	if g.chance(0.15) {
@@ -452,7 +452,10 @@ func (g *grammar) update(k *kind, name string) *request {
 func (g *grammar) scale(k *kind, name string) obj {
 	o := obj{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": obj{"name": name, "namespace": "${ns}"}, "spec": obj{"replicas": pick[any](g, 0, 1, 3, 7, -1, 101, "x", nil)}}
 	if g.chance(0.25) {
-		set(o, pick(g, "metadata.name", "metadata.namespace", "apiVersion", "kind", "spec.unknown", "metadata.resourceVersion", "metadata.uid", "status.replicas"), pick[any](g, "b", "${self rv}", "1", "", unset{}, 5, "extensions/v1beta1", "${self uid}"))
+		set(o, pick(g, "metadata.name", "metadata.namespace", "apiVersion", "kind", "spec.unknown", "metadata.resourceVersion", "metadata.uid", "status.replicas"), pick[any](g, "b", "1", "", unset{}, 5, "extensions/v1beta1"))
+	}
+	if g.chance(0.2) {
+		set(o, "metadata.resourceVersion", "${self rv}")
 	}
 	return o
 }
@@ -581,7 +584,7 @@ func (g *grammar) removeAll(k *kind) *request {
 		r.set("limit", "1")
 	}
 	if g.chance(0.1) {
-		r.raw("resourceVersion", pick(g, "0", "${listrv "+k.resource+"}", "abc"))
+		r.raw("resourceVersion", pick(g, "", "abc")) // with others the answer depends on how far a cache is
 	}
 	return r
 }
@@ -609,7 +612,11 @@ func (g *grammar) deleteOptions(r *request) {
 			delete(o, pick(g, "apiVersion", "kind"))
 		}
 		for range g.IntN(3) {
-			set(o, pick(g, "preconditions.uid", "preconditions.resourceVersion"), pick[any](g, "${self uid}", "${self rv}", "1", "11111111-1111-4111-8111-111111111111", 1))
+			if g.chance(0.5) {
+				set(o, "preconditions.uid", pick[any](g, "${self uid}", "${self uid}", "11111111-1111-4111-8111-111111111111", "", 1))
+			} else {
+				set(o, "preconditions.resourceVersion", pick[any](g, "${self rv}", "${self rv}", "1", "x", 1))
+			}
 			if g.chance(0.5) {
 				set(o, pick(g, "propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun", "unknown", "kind", "ignoreStoreReadErrorWithClusterBreakingPotential"), pick[any](g, "Background", "Foreground", "Orphan", 0, 5, true, false, []any{"All"}, "x"))
 			}
@@ -650,7 +657,7 @@ func (g *grammar) odd(k *kind, name string) *request {
 	default:
 		r.path, r.class = strings.TrimSuffix(r.path, name)+pick(g, "Bad_Name", strings.Repeat("n", 260), "a.b", "%41", "..", "-", "a:b", "caf%C3%A9"), k.class()+" odd name"
 	}
-	if !k.namespaced && !r.watch && (r.method == "GET" || r.method == "DELETE") {
+	if (!k.namespaced || strings.HasSuffix(r.class, "without a namespace")) && !r.watch && (r.method == "GET" || r.method == "DELETE") {
 		r.method = "OPTIONS" // the collection has the objects of other cases
 	}
 	r.verb = r.method

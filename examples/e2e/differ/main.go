@@ -34,6 +34,7 @@ func main() {
 	flag.IntVar(&o.workers, "workers", 4, "`number` of cases that run at the same time")
 	flag.IntVar(&o.only, "case", -1, "`number` of the only case to run; its requests and answers are printed")
 	flag.DurationVar(&o.limit, "time", 30*time.Minute, "`duration` after which no further case begins")
+	flag.StringVar(&o.note, "note", "", "`paragraph` for the report, such as the versions of servers that do not tell them")
 	flag.Parse()
 	if *left == "" || *right == "" || flag.NArg() > 0 || o.workers < 1 {
 		fmt.Fprintln(os.Stderr, "differ: set -left and -right; there are no arguments")

@@ -29,7 +29,7 @@ type report struct {
 	withAccepted, different int
 	codes                   map[string]int
 	accepted                map[string]int
-	unexplained             map[string]*finding
+	unexplained             map[string]*finding // by grade and signature
 }
 
 func newReport(o options) *report {
@@ -74,11 +74,12 @@ func (p *report) record(c *oneCase, r *request, both [2]side, found []difference
 
 // find records the first difference of a request under its signature.
 func (p *report) find(c *oneCase, r *request, both [2]side, left []difference) {
-	s := left[0].signature()
-	f := p.unexplained[s]
+	of := grade(both)
+	key := fmt.Sprint(of, left[0].signature()) // the examples of a finding are of one grade
+	f := p.unexplained[key]
 	if f == nil {
-		f = &finding{signature: s, grade: grade(both)}
-		p.unexplained[s] = f
+		f = &finding{signature: left[0].signature(), grade: of}
+		p.unexplained[key] = f
 	}
 	f.count++
 	if len(f.cases) < 5 && !slices.Contains(f.cases, c.number) {
@@ -138,6 +139,9 @@ func (p *report) markdown(began time.Time) string {
 	var out strings.Builder
 	took := time.Since(began).Round(time.Second)
 	fmt.Fprintf(&out, "# Differences of two servers\n\n%s, in %s. The left server is kube-apiserver (%s), the right one Keelson (%s).\n\n", began.UTC().Format(time.DateOnly), took, p.versions[0], p.versions[1])
+	if p.options.note != "" {
+		fmt.Fprintf(&out, "%s\n\n", p.options.note)
+	}
 	fmt.Fprintf(&out, "| | |\n|---|---|\n| seed | %d |\n| requests | %d in %d cases |\n| equal | %d, of them %d after the request was repeated |\n| with accepted differences only | %d |\n| with unexplained differences | %d, of %d signatures |\n\n",
 		p.options.seed, p.requests, p.cases, p.equal, p.retried, p.withAccepted, p.different, len(p.unexplained))
 	fmt.Fprintf(&out, "## Accepted differences\n\n| requests | reason |\n|---|---|\n")

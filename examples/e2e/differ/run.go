@@ -22,6 +22,7 @@ type options struct {
 	workers  int
 	only     int // the number of the only case, or -1
 	limit    time.Duration
+	note     string // a paragraph of the report
 }
 
 // compareServers runs cases until the number of requests is reached.
@@ -232,9 +233,10 @@ func (c *oneCase) settle(ctx context.Context, r *request, both [2]side, left []d
 	}
 	succeeded := both[0].code < 300 || both[1].code < 300
 	// With other codes one server may have written, and so may both with 406, for which only the answer can be the reason.
-	unsure := both[0].code != both[1].code || both[0].code == http.StatusNotAcceptable || both[0].code >= 500
+	unsure := both[0].code != both[1].code || both[0].code == http.StatusNotAcceptable || both[0].code >= 500 ||
+		r.method == "DELETE" && r.body != "" && strings.Contains(r.target(), "dryRun") // which the left one does not read
 	if r.kind.resource == "customresourcedefinitions" {
-		if (succeeded || unsure) && !r.dryRun() {
+		if unsure || succeeded && !r.dryRun() {
 			if len(left) > 0 || unsure {
 				c.wipe(ctx, r.kind)
 			}

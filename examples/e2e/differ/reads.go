@@ -34,6 +34,7 @@ func (g *grammar) accept(k *kind) string {
 
 func (g *grammar) get(k *kind, name string) *request {
 	r := g.object("GET", "GET", k, name)
+	defer r.markVersion()
 	g.subresource(r, 0.2)
 	if g.chance(0.15) {
 		r.raw("resourceVersion", pick(g, "0", "${rv "+k.resource+"/"+name+"}", "${firstrv "+k.resource+"/"+name+"}", "abc", "99999999999", "-1", "", "${listrv "+k.resource+"}"))
@@ -87,8 +88,16 @@ func escape(value string) string {
 	return strings.ReplaceAll(value, "%7D", "}")
 }
 
+// markVersion tells reads at a resourceVersion of an earlier answer from others.
+func (r *request) markVersion() {
+	if strings.Contains(r.target(), "resourceVersion=${") {
+		r.verb += " at a resourceVersion"
+	}
+}
+
 func (g *grammar) list(k *kind) *request {
 	r := g.collection("LIST", "GET", k)
+	defer r.markVersion()
 	all := k.namespaced && g.chance(0.08)
 	if all {
 		r.path, r.class = k.root(r.version)+"/"+k.resource, k.class()+" all namespaces"
@@ -96,7 +105,7 @@ func (g *grammar) list(k *kind) *request {
 		r.path, r.class = k.root(r.version)+"/namespaces/"+pick(g, "missing", "Bad_Name", "-")+"/"+k.resource, k.class()+" collection elsewhere"
 	}
 	g.selectors(r, all)
-	if k.steady && (k.namespaced || k.resource == "sites") && g.chance(0.3) {
+	if k.namespaced && g.chance(0.3) { // the pages of other collections depend on the objects of other cases
 		r.set("limit", pick(g, "1", "1", "2", "2", "500", "0", "-1", "x"))
 	}
 	if g.chance(0.15) {

@@ -214,7 +214,7 @@ func (c *oneCase) do(ctx context.Context, r *request) {
 	}
 	left := c.report.record(c, r, both, found, retried)
 	if c.verbose {
-		fmt.Fprint(os.Stderr, c.show(r, both, left, 3000))
+		fmt.Fprint(os.Stderr, c.show(r, both, left, 100000))
 	}
 	if both[0].code == both[1].code {
 		for i := range both {
@@ -234,7 +234,7 @@ func (c *oneCase) settle(ctx context.Context, r *request, both [2]side, left []d
 	succeeded := both[0].code < 300 || both[1].code < 300
 	// With other codes one server may have written, and so may both with 406, for which only the answer can be the reason.
 	unsure := both[0].code != both[1].code || both[0].code == http.StatusNotAcceptable || both[0].code >= 500 ||
-		r.method == "DELETE" && r.body != "" && strings.Contains(r.target(), "dryRun") // which the left one does not read
+		strings.HasSuffix(r.verb, "with dryRun and a body") // the left one does not read dryRun then
 	if r.kind.resource == "customresourcedefinitions" {
 		if unsure || succeeded && !r.dryRun() {
 			if len(left) > 0 || unsure {
@@ -328,7 +328,28 @@ func (c *oneCase) wipe(ctx context.Context, k *kind) {
 				e.send(ctx, "PATCH", path, mergeBody, noFinalizers)
 			}
 		}
+		c.states[i].forget(ctx, k, e)
 	})
+}
+
+// forget drops the values of a kind, so that later requests do not ask for the changes before.
+func (s *state) forget(ctx context.Context, k *kind, e *endpoint) {
+	for key := range s.objects {
+		if strings.HasPrefix(key, k.resource+"/") {
+			delete(s.objects, key)
+		}
+	}
+	delete(s.listRV, k.resource)
+	delete(s.pages, k.resource)
+	v, err := decodeJSON(e.send(ctx, "GET", "/api/v1/namespaces/"+s.namespace+"/configmaps?limit=1", nil, nil).body)
+	if err != nil {
+		return
+	}
+	list, _ := v.(obj)
+	meta, _ := list["metadata"].(obj)
+	if rv, ok := meta["resourceVersion"].(string); ok {
+		s.self.rv = rv
+	}
 }
 
 // endNamespace deletes a namespace without waiting for a controller.

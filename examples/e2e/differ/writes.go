@@ -224,6 +224,9 @@ func (g *grammar) deleteOptions(r *request) {
 			}
 		}
 		g.send(r, o, "application/json")
+		if strings.Contains(r.target(), "dryRun=") {
+			r.verb += " with dryRun and a body"
+		}
 	}
 	g.reading(r)
 }

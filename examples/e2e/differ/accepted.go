@@ -1,0 +1,106 @@
+package main
+
+import "regexp"
+
+// acceptance is a difference that is known, with the reason for it. Patterns are regular expressions; "" matches everything.
+type acceptance struct {
+	reason      string
+	verb, class string
+	codes       string
+	at          string
+	left, right string
+	except      string // the values are equal but for what matches
+}
+
+func (a acceptance) matches(d difference) bool {
+	for _, p := range [][2]string{{a.verb, d.verb}, {a.class, d.path}, {a.codes, d.codes}, {a.at, d.at}, {a.left, d.left}, {a.right, d.right}} {
+		if p[0] != "" && !regexp.MustCompile(p[0]).MatchString(p[1]) {
+			return false
+		}
+	}
+	if a.except != "" {
+		e := regexp.MustCompile(a.except)
+		return e.ReplaceAllString(d.left, "") == e.ReplaceAllString(d.right, "")
+	}
+	return true
+}
+
+// accepted are the accepted differences. The first that matches counts. The files in parentheses are in server/testdata/wire and
+// have the exchanges in full.
+var accepted = []acceptance{
+	{reason: "A watch that allows bookmarks gets one more before its timeout.", verb: "^WATCH", at: "^bookmarks$"},
+	{reason: "A resourceVersion that is no number, or is set on an object to be created, is a mistake of the client: 400, not 500 (update/version-of-letters, errors/read-resource-version, create/resource-version).",
+		codes: "^500/400$", at: "^code$", left: "strconv.ParseUint: parsing|resourceVersion should not be set"},
+	{reason: "An applied configuration that does not fit the kind is a mistake of the client: 400, not 500 (apply/schema, apply/lists-refused, crd/apply-refused).",
+		verb: "^PATCH apply", codes: "^500/400$", at: "^code$", left: "failed to create typed patch object|failed to convert new object"},
+	{reason: "A strategic merge patch with an unknown directive is a mistake of the client: 400, not 500 (patch/strategic-directives).",
+		verb: "^PATCH", codes: "^500/400$", at: "^code$", left: "unknown patch type|[Uu]nable to find|[Uu]nrecognized|directive|does not contain declared merge key|retainKeys|deleteFromPrimitive|setElementOrder"},
+	{reason: "PartialObjectMetadataList of one object is refused (errors/read-not-acceptable-keelson).", right: "you requested PartialObjectMetadataList, but the requested object is not a list"},
+	{reason: "For kinds with a Go type, the refusal of a media type lists those that there are, as kube-apiserver does for custom resources (errors/patch-media-type).",
+		codes: "^(406/406|415/415)$", at: "^[.](message|details)$|^[.]details[.]", class: "^(typed|events|namespaces|customresourcedefinitions)"},
+	{reason: "For kinds with a Go type, a 405 names the verb and the resource (errors/all-namespaces-typed).", codes: "^405/405$", at: "^[.](message|details)|^header Allow"},
+	{reason: "A message has the name of a type or a file of the program.", at: "message$", except: `\(\*?[a-z0-9]+[.][A-Za-z]+\)|in scheme \\"[^"]*"`},
+	{reason: "Events: each entry of managedFields keeps the version that it was made in (event/apply).", class: "^events", at: "managedFields"},
+	{reason: "Only the first of two YAML documents is read by kube-apiserver; both are refused here (errors/body-documents).", codes: "^20[01]/400$", at: "^code$", right: "document"},
+	{reason: "An object that can be read is not to be deleted unsafely: 422, not 409 (delete/unsafe-readable).", verb: "^DELETE", codes: "^409/422$", right: "ignoreStoreReadError"},
+	{reason: "A dryRun in the query of a DELETE counts even if there is a body (handlers/delete.go); kube-apiserver does not read it then, and deletes.", verb: "with dryRun and a body$"},
+	{reason: "To a body in protobuf of a kind without a Go type kube-apiserver breaks the connection (untyped/protobuf-keelson).", class: "^custom", at: "^connection$", left: "broke", right: "answered"},
+	{reason: "The root lists the paths that are served.", class: "^root path", at: "^[.]paths"},
+	{reason: "/version names the build.", class: "^root path", at: "^[.](git|build|go|compiler|platform)"},
+	{reason: "The servers keep changes for different times: what is too old for one need not be for the other.", left: "too old"},
+}
+
+// named are differences that are not accepted, and have one cause for many signatures. Their reason is their signature.
+var named = []acceptance{
+	{reason: "Accept: of kinds with a Go type kube-apiserver refuses it before anything else, also application/*", at: "^code$", left: "^406: Not Acceptable", class: "^(typed|events|namespaces|customresourcedefinitions)"},
+	{reason: "Accept: it is refused before or after other mistakes", at: "^code$", codes: "406|415"},
+	{reason: "HEAD of kinds with a Go type and of root paths is 405 in kube-apiserver", verb: "^HEAD", codes: "^405/", at: "^code$"},
+	{reason: "HEAD with a resourceVersion that is no number: 500 or 400", verb: "^HEAD", codes: "^500/400$", at: "^code$"},
+	{reason: "other methods than GET on root paths and paths of no group", at: "^code$", class: "^(root path|no such version)", codes: "/405$"},
+	{reason: "Warning that managedFields could not be brought up to date", at: "^header Warning", right: "managedFields could not be brought up to date"},
+	{reason: "DELETE with a body of another version than v1", verb: "^DELETE", right: "cannot be handled as a DeleteOptions"},
+	{reason: "a resourceVersion on create is refused before or after other mistakes", codes: "/400$", at: "^code$", right: "resourceVersion should not be set on objects to be created"},
+	{reason: "paths of watches, proxies and redirects without a resource: 500 or 400", codes: "^500/400$", left: "failed to create RequestInfo"},
+	{reason: "Table options are checked before or after the object is found", at: "^code$", right: "Unable to convert to Table as requested"},
+	{reason: "causes of a refusal that kube-apiserver repeats", codes: "^422/422$", at: "^[.]details[.]causes length|^[.]message$", left: "repeated"},
+	{reason: "protobuf among the media types of custom resources in a 415", class: "^custom", codes: "^415/415$", at: "^[.]message$"},
+	{reason: "order of members in the JSON of a patched object in a message", verb: "^PATCH", codes: "^422/422$", at: "message$", left: `patch: Invalid value: .*[{]`, right: `patch: Invalid value: .*[{]`},
+	{reason: "a patch that changes the kind or version: 422 or 400", verb: "^PATCH", codes: "/400$", at: "^code$", right: "cannot be handled as a|does not match the expected API version"},
+	{reason: "a patch that is no object: 404 or 400 for an object that is not there", verb: "^PATCH", codes: "^404/400$", at: "^code$"},
+	{reason: "dry run of a create with a resourceVersion: the answer has it in kube-apiserver", at: "^[.]metadata[.]resourceVersion$", right: "^none$"},
+	{reason: "managedFields of a request that cannot be read: no managedFields, or those of the request", at: "managedFields", verb: "^(POST|PUT)"},
+	{reason: "key of the storage in a message", at: "message$", left: "Key: /"},
+	{reason: "deeper paths below a subresource", class: "subresource wrong method"},
+	{reason: "a read not older than a resourceVersion is older than the last write", verb: "at a resourceVersion$", class: "^(typed|events|custom) ", codes: "^(200/200|404/200|200/404)$"},
+	{reason: "an applied configuration that does not fit the kind: other mistakes are reported first", verb: "^PATCH apply", codes: "^500/", at: "^code$", left: "failed to create typed patch object|failed to convert new object"},
+	{reason: "a creationTimestamp that is no time: custom resources drop it in kube-apiserver", at: "^code$", class: "^custom", right: `parsing time "(yesterday|\\\\"yesterday)`},
+	{reason: "the uid in an applied status is not compared by kube-apiserver", verb: "^PATCH apply", class: "status$", at: "^code$", right: "metadata.uid: Invalid value"},
+	{reason: "finalizers without a domain: kube-apiserver accepts them in events", class: "^events", at: "^code$", right: "metadata.finalizers"},
+	{reason: "DELETE with Foreground or Orphan: events are deleted at once in kube-apiserver", verb: "^DELETE", class: "^events", codes: "^200/200$", at: "^[.](message|note|action|apiVersion|details|count)"},
+	{reason: "DELETE of namespaces with Foreground or Orphan: finalizers", verb: "^DELETE", class: "^namespaces", at: "finalizers"},
+	{reason: "an empty Table of definitions has no rows, or null", class: "^customresourcedefinitions", at: "^[.]rows$"},
+	{reason: "metadata.namespace is no field selector of namespaces in kube-apiserver", class: "^namespaces", at: "^code$", left: "field label not supported: metadata.namespace"},
+	{reason: "duplicate keys in an applied configuration that is refused: Warning", verb: "^PATCH apply", at: "^header Warning", right: "already set in map"},
+	{reason: "discovery of CustomResourceDefinition: storageVersionHash and responseKind", class: "^discovery|^root path", at: "storageVersionHash|responseKind|^[.]items.*(group|version)$"},
+	{reason: "scale with a body that cannot be read: words of the message", class: "^custom scale", codes: "^400/400$", at: "^[.]message$"},
+	{reason: "DeleteOptions that cannot be read: words of the message", verb: "^DELETE", codes: "^400/400$", at: "^[.]message$", right: "cannot unmarshal"},
+	{reason: "another kind or version in a body: words of the message", codes: "^400/400$", at: "^[.]message$", left: "cannot be handled as a"},
+	{reason: "events: a patch without changes is a write in kube-apiserver, which drops managedFields of the other group", verb: "^P", class: "^events", codes: "^200/200$", at: "^[.]metadata[.]resourceVersion$"},
+	{reason: "an applied status of null: kube-apiserver drops it before the validation", verb: "^PATCH apply", class: "^custom object", codes: "^20[01]/422$", at: "^code$", right: "status: Invalid value"},
+	{reason: "a scale that is applied when managedFields has entries of other versions: 500 in kube-apiserver", verb: "^PATCH apply", class: "scale$", codes: "^500/", at: "^code$"},
+	{reason: "PUT and PATCH of a collection of custom resources: 400 or 405", class: "^custom", codes: "^400/405$", at: "^code$", left: "name must be provided"},
+	{reason: "a header that forbids sniffing on health checks", class: "^root path", at: "X-Content-Type-Options"},
+	{reason: "watches by path: kube-apiserver reads the options as those of a list", verb: "^WATCH", class: "by path$"},
+	{reason: "metadata of events: kube-apiserver does not check the name, owners and finalizers of events of v1", class: "^events", codes: "^422/422$", at: "^[.](message|details)", right: `metadata[.](name|ownerReferences|finalizers)`},
+	{reason: "managedFields of a scale: the subresource is missing in kube-apiserver", class: "^custom", at: "managedFields.*subresource$", right: "scale"},
+	{reason: "POST to the path of an object creates custom resources in kube-apiserver", verb: "^POST", class: "^custom", at: "^code$", right: "create is not supported|Name parameter invalid"},
+	{reason: "the name in a path is checked before the method and the name in the body", codes: "^40[0-9]/400$", at: "^(code|[.]message)$", right: "Name parameter invalid"},
+	{reason: "another kind in the body of a PUT: 404 or 422 for an object that is not there", verb: "^PUT", class: "^custom", codes: "^(404/422|422/422|422/404)$", at: "^(code|[.]message)$", left: "not found|must be specified for an update"},
+	{reason: "rules that were not checked: kube-apiserver says so with a cause at <nil>", codes: "^422/422$", at: "^[.]message|causes", left: "some validation rules were not checked"},
+	{reason: "a strategic merge patch with a value of another type: words of the message", verb: "^PATCH strategic", codes: "^422/422$|^500/400$", at: "^(code|[.]message)$"},
+	{reason: "Status instead of the words 404 page not found", codes: "^404/404$", at: "^(header|body)", class: "^custom"},
+	{reason: "names of generateName in events are checked by kube-apiserver", class: "^events", left: "metadata.generateName"},
+	{reason: "a resourceVersion with a continue token is refused before or after a bad token", verb: "^(LIST|DELETECOLLECTION)", codes: "^400/400$", at: "^[.]message$", left: "invalid continue token"},
+	{reason: "Accept of a discovery document: words of the message", class: "^discovery", codes: "^406/406$"},
+	{reason: "Retry-After of a resourceVersion that is too large, for events", codes: "^504/504$", at: "Retry-After|retryAfterSeconds"},
+}

@@ -24,10 +24,9 @@ const (
 
 // endpoint is a server and a way to reach it.
 type endpoint struct {
-	url     string
-	client  *http.Client
-	token   string // "" if the client authenticates itself
-	version string
+	url    string
+	client *http.Client
+	token  string // "" if the client authenticates itself
 }
 
 // openKubeconfig returns the endpoint of the only cluster and user in a kubeconfig file.

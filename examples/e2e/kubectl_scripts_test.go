@@ -34,6 +34,7 @@ var scripts = []script{
 
 // What TestOlderKubectl expects of older releases holds for the present kubectl.
 func TestScriptsOfKubectl(t *testing.T) {
+	harness.Long(t, "the scripts take 20 seconds of two processors")
 	t.Parallel()
 	runScripts(t, "", "37")
 }

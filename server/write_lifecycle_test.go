@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -186,12 +187,21 @@ func TestApplyNeedsCreate(t *testing.T) {
 }
 
 // An object that is too large only because of its managedFields is stored without them. An apply that would make one is refused,
-// and so is an object that is too large without managedFields.
+// and so is an object that is too large without managedFields. Mutators see the creation of an object once.
 func TestTooLargeWithManagedFields(t *testing.T) {
 	t.Parallel()
 	o := contendedRigs(server.KindOptions[*rig]{})
 	o.Limits.MaxObjectBytes = 4000
 	srv := servertest.Start(t, o)
+	var mutated atomic.Int32
+	if err := host(t, srv).Admit(admission.Plugin{Name: "counts", Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		if r.Operation == admission.Create {
+			mutated.Add(1)
+		}
+		return nil
+	})}); err != nil {
+		t.Fatal(err)
+	}
 	w := rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}
 	labels := func(n int) string {
 		var all []string
@@ -202,6 +212,13 @@ func TestTooLargeWithManagedFields(t *testing.T) {
 	}
 	body := func(n int) string { return `{"metadata":{` + labels(n) + `}}` }
 	const fits, tooMany = 150, 500
+	list := rigWriter{t, srv.Client(), srv.URL + rigList, "m"}
+	for _, name := range []string{`"name":"created"`, `"generateName":"made-"`} {
+		made := list.want(http.StatusCreated, "POST", "v1", "", "application/json", `{"kind":"Rig","apiVersion":"rig.example.com/v1","metadata":{`+name+`,`+labels(fits)+`}}`)
+		if n := mutated.Swap(0); n != 1 || len(made.GetManagedFields()) > 0 || len(made.GetLabels()) != fits {
+			t.Errorf("mutated %d times, %d labels, %v", n, len(made.GetLabels()), made.GetManagedFields())
+		}
+	}
 	w.want(http.StatusCreated, "PATCH", "v1", "", applyPatch, fmt.Sprintf(rigConfig, ``))
 	for _, kind := range []string{mergePatch, strategicPatch} {
 		if code, dry := w.sendQuery("PATCH", "dryRun=All", kind, body(fits)); code != http.StatusOK || len(dry.GetManagedFields()) > 0 {

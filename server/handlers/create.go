@@ -40,27 +40,25 @@ func (c *call) create() error {
 		return err
 	}
 	c.keepSent()
-	return c.withoutFields(func() error {
-		obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
-		if err != nil {
-			return err
-		}
-		if err := c.prepareNew(obj); err != nil {
-			return err
-		}
-		if obj, err = c.inHub(c.ctx, obj); err != nil {
-			return c.decodeError(err, c.Kind, body)
-		}
-		if err := c.track(nil, obj, opts.FieldManager); err != nil {
-			return err
-		}
-		it, err := c.insert(obj, opts)
-		if err != nil {
-			return err
-		}
-		c.tellFields()
-		return c.respondOne(http.StatusCreated, it, f)
-	})
+	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
+	if err != nil {
+		return err
+	}
+	if err := c.prepareNew(obj); err != nil {
+		return err
+	}
+	if obj, err = c.inHub(c.ctx, obj); err != nil {
+		return c.decodeError(err, c.Kind, body)
+	}
+	if err := c.track(nil, obj, opts.FieldManager); err != nil {
+		return err
+	}
+	it, err := c.insert(obj, opts)
+	if err != nil {
+		return err
+	}
+	c.tellFields()
+	return c.respondOne(http.StatusCreated, it, f)
 }
 
 // keepSent makes the call keep the objects that the request sends, for admission, if other versions may have other fields.

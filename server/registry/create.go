@@ -90,8 +90,28 @@ func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, 
 	return storage.Record{}, apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 }
 
-// create completes, validates and stores an object after the mutators.
+// create is insert. If the object is too large with its managedFields, create stores it without them, as kube-apiserver does; an
+// object that an apply creates keeps them, because later applies need them.
 func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
+	rec, err := r.insert(call, obj, m, a)
+	if !call.CreateOnUpdate && lighten(m, err) {
+		a.again(call)
+		rec, err = r.insert(call, obj, m, a)
+	}
+	return rec, err
+}
+
+// lighten removes the managedFields of an object, if its creation failed because it was too large. It reports whether it did.
+func lighten(m metav1.Object, err error) bool {
+	if err == nil || len(m.GetManagedFields()) == 0 || !apierrors.IsRequestEntityTooLargeError(err) {
+		return false
+	}
+	m.SetManagedFields(nil)
+	return true
+}
+
+// insert completes, validates and stores an object after the mutators.
+func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
 	m.SetUID(types.UID(uuid.NewString()))
 	m.SetCreationTimestamp(r.timestamp())
 	if !r.strategy.noGeneration {

@@ -156,6 +156,9 @@ func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.Create
 		obj = req.Object()
 	}
 	made, err := c.next.Create(call, obj, opts)
+	if m, ok := obj.(metav1.Object); ok && lighten(m, err) {
+		made, err = c.next.Create(call, obj, opts)
+	}
 	(&attempt{req: req, asked: true}).end(call, err)
 	return made, err
 }

@@ -85,7 +85,8 @@ type Options struct {
 //
 // The handlers compute metadata.managedFields, in the update functions that they pass. If an object comes without entries, the
 // registry keeps the stored ones. If mutating admission makes the entries invalid, the registry restores them. If the only change
-// of an update is new times in the entries, the registry restores the old times.
+// of an update is new times in the entries, the registry restores the old times. A new object that is too large with its entries
+// is stored without them, except one that an apply creates.
 type Registry struct {
 	scheme     *runtime.Scheme
 	kind       *runtime.Kind

@@ -126,9 +126,7 @@ func (p *pending) clear() {
 			p.written(f)
 			p.tell(f.attempt, f.began)
 		case errors.Is(f.err, storage.ErrNoSpace) && p.pressure.urgent:
-			if p.limit = p.step(p.limit) / 2; p.limit == 0 && p.spendLast() {
-				p.limit = 1
-			}
+			p.shorten()
 		default:
 			return
 		}

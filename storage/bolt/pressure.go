@@ -68,8 +68,7 @@ func (w *writer) relieve(now time.Time, must bool) bool {
 		w.congest(now, w.b.errFull())
 		return false
 	}
-	p.full = false // so that the transaction leaves bytes of the disk to other files: see bound
-	if err := w.update(func(t txn) error { return addSpare(t.tx) }); err != nil {
+	if err := w.keep(func(t txn) error { return addSpare(t.tx) }); err != nil {
 		end := time.Now()
 		p.retry = end.Add(10 * end.Sub(now))
 		w.congest(now, err)
@@ -170,9 +169,24 @@ func (w *writer) refillLast() {
 		return
 	}
 	w.forget()
-	p.full = false // see relieve
-	p.spent = w.update(func(t txn) error { return addZeros(t.tx, lastBucket, lastValues) }) != nil
-	p.full, p.refill = true, time.Now().Add(refillRetry)
+	p.spent = w.keep(func(t txn) error { return addZeros(t.tx, lastBucket, lastValues) }) != nil
+	p.refill = time.Now().Add(refillRetry)
+}
+
+// keep is update for a transaction that makes the room of a full file again. The transaction leaves those bytes of the disk to
+// other files that a file which is not full leaves: see bound.
+func (w *writer) keep(fn func(txn) error) error {
+	w.pressure.full = false
+	err := w.update(fn)
+	w.pressure.full = true
+	return err
+}
+
+// shorten halves the steps in which history is removed, after a step did not fit. The smallest step may take the last room.
+func (w *writer) shorten() {
+	if w.limit = w.step(w.limit) / 2; w.limit == 0 && w.spendLast() {
+		w.limit = 1
+	}
 }
 
 // forget removes history and reports whether there was any. It works in steps, which become smaller when one does not fit. It
@@ -189,9 +203,7 @@ func (w *writer) forget() (some bool) {
 		case err == nil && n > 0:
 			some = true
 		case errors.Is(err, storage.ErrNoSpace) && w.pressure.urgent:
-			if w.limit = w.step(w.limit) / 2; w.limit == 0 && w.spendLast() {
-				w.limit = 1
-			}
+			w.shorten()
 		default:
 			return some
 		}

@@ -190,7 +190,7 @@ spec: {color: %[2]s}
 		}
 	}
 
-	// The server is away, and comes back with changes that another one has made: they are told, without a list.
+	// Another server changes the file while the first one is stopped. The informers get these changes from a watch, without a list.
 	elsewhere := func(change func()) {
 		t.Helper()
 		crds.Stop()
@@ -205,7 +205,7 @@ spec: {color: %[2]s}
 	tell(same(nil, "update default/a white", "delete default/c white", "add default/d red"))
 	listed("after a restart", 4, 4)
 
-	// The same when the server does not have the history any more: they list, and find what is gone.
+	// The file no longer has the history of the changes. The informers list, and find out what was deleted.
 	elsewhere(func() { write("a=red", "apply"); write("d=red", "delete"); write("e=blue", "create") })
 	forget(t, o.Data)
 	crds = harness.Start(t, o)

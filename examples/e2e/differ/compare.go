@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -165,17 +166,9 @@ func (c *comparison) value(at string, left, right any) {
 		if !ok {
 			break
 		}
-		var names []string
-		for name := range l {
-			names = append(names, name)
-		}
-		for name := range r {
-			if _, both := l[name]; !both {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		all := maps.Clone(l)
+		maps.Copy(all, r)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
 			x, inLeft := l[name]
 			y, inRight := r[name]
 			where := managedForm.ReplaceAllString(at+"."+name, ".<fields>")

@@ -27,6 +27,7 @@ type step struct {
 	method, target string
 	header         [][2]string
 	body           string
+	auditID        string        // the request's Audit-ID, if the file gives none
 	within         time.Duration // time for which the request is repeated; 0: it is sent once
 
 	code       int

@@ -31,7 +31,8 @@ func (s *goldenServer) run(t *testing.T, file *scenario) {
 	ns := fmt.Sprintf("wire-%08x", rand.Uint32())
 	s.makeNamespace(t, ns)
 	c := &comparison{values: map[string]string{"ns": ns}}
-	for _, st := range file.steps {
+	for i, st := range file.steps {
+		st.auditID = fmt.Sprintf("%s#%d", t.Name()[strings.IndexByte(t.Name(), '/')+1:], i)
 		got, err := s.ask(t.Context(), st, c)
 		if err != nil {
 			t.Fatalf("%s: %v", st.title, err)
@@ -91,6 +92,9 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 	}
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	req.Header.Set("User-Agent", "wire/1")
+	if st.auditID != "" {
+		req.Header.Set("Audit-Id", st.auditID)
+	}
 	if body != "" && st.method != http.MethodPatch {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -7,9 +7,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/audit"
+	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 // A Writer is a Sink that writes a line for each event.
@@ -23,7 +22,7 @@ func (s *Writer) Record(_ context.Context, events ...*audit.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range events {
-		_, err := fmt.Fprintf(s.w, "%s %s: %s %s %s\n", e.ID, e.Stage, e.Attributes.User.Name, e.Attributes.Verb, e.URI)
+		_, err := fmt.Fprintf(s.w, "%s %s: %s %s %s\n", e.AuditID, e.Stage, e.User.Username, e.Verb, e.RequestURI)
 		if err != nil {
 			return err
 		}
@@ -35,8 +34,8 @@ func (s *Writer) Record(_ context.Context, events ...*audit.Event) error {
 func ExampleSink() {
 	var sink audit.Sink = &Writer{w: os.Stdout}
 	err := sink.Record(context.Background(), &audit.Event{
-		ID: "1", Level: audit.Metadata, Stage: audit.ResponseComplete, URI: "/api/v1/namespaces",
-		Attributes: authz.Attributes{User: &authn.User{Name: "anna"}, Verb: "list"},
+		AuditID: "1", Level: audit.Metadata, Stage: audit.ResponseComplete, RequestURI: "/api/v1/namespaces",
+		User: authenticationv1.UserInfo{Username: "anna"}, Verb: "list",
 	})
 	if err != nil {
 		fmt.Println(err)

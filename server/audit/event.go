@@ -31,8 +31,7 @@ type Event struct {
 	UserAgent string   `json:"userAgent,omitempty"` // at most 1 KiB of it
 	// ObjectRef is the object of a request for a resource. In the event RequestReceived it has only what the URL says.
 	ObjectRef *ObjectReference `json:"objectRef,omitempty"`
-	// ResponseStatus has the code of the answer, and the whole Status if the answer is one. At the level Metadata a Status has no
-	// details. It is nil before the answer has begun.
+	// ResponseStatus has the code of the answer, and the whole Status if the answer is one. It is nil before the answer has begun.
 	ResponseStatus *metav1.Status `json:"responseStatus,omitempty"`
 	// RequestObject is the object or the patch that the client has sent, in JSON and in the version that the client has sent. It
 	// is nil if the object could not be read, or if the level or the kind of request does not have it.

@@ -1,0 +1,238 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxUserAgent bounds the user agent in an event, in bytes, as in kube-apiserver.
+const maxUserAgent = 1024
+
+// Arrival is what is known of a request when its recording begins.
+type Arrival struct {
+	Attributes *authz.Attributes // the User is nil if the credentials of the request were refused
+	AuditID    string
+	RequestURI string
+	UserAgent  string
+	SourceIPs  []string // see Event
+	Received   time.Time
+	// Failed is called with the name of a backend that has not recorded an event, and the error. It must not be nil.
+	Failed func(backend string, err error)
+}
+
+// Recording is the record of one request in progress. All methods may be called concurrently, and with a nil Recording, which
+// records nothing.
+type Recording struct {
+	to     []recorder
+	level  Level
+	failed func(backend string, err error)
+
+	mu    sync.Mutex // guards event and its annotations
+	event Event      // what is known so far
+}
+
+// recorder is a backend that records the request.
+type recorder struct {
+	name    string
+	backend Backend
+	how     Decision
+}
+
+// Begin returns the Recording of a request, or nil if no backend records it.
+func (b Backends) Begin(a Arrival) *Recording {
+	var r *Recording
+	for i := range b {
+		how := b[i].Value.Policy.Decide(a.Attributes)
+		if !how.Level.AtLeast(Metadata) {
+			continue
+		}
+		if r == nil {
+			r = newRecording(a)
+		}
+		r.to = append(r.to, recorder{b[i].Name, b[i].Value, how})
+		if !r.level.AtLeast(how.Level) {
+			r.level = how.Level
+		}
+	}
+	return r
+}
+
+func newRecording(a Arrival) *Recording {
+	agent := a.UserAgent
+	if len(agent) > maxUserAgent {
+		agent = agent[:maxUserAgent] + "...TRUNCATED"
+	}
+	r := &Recording{level: None, failed: a.Failed, event: Event{
+		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs, UserAgent: agent,
+		RequestReceivedTimestamp: metav1.NewMicroTime(a.Received),
+	}}
+	if a.Attributes.User != nil {
+		r.event.User = userInfo(a.Attributes.User)
+	}
+	if at := a.Attributes; at.ResourceRequest {
+		r.event.ObjectRef = &ObjectReference{
+			Resource: at.Resource, Subresource: at.Subresource, Namespace: at.Namespace, Name: at.Name,
+			APIGroup: at.APIGroup, APIVersion: at.APIVersion,
+		}
+	}
+	return r
+}
+
+func userInfo(u *authn.User) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
+	if len(u.Extra) > 0 {
+		info.Extra = make(map[string]authenticationv1.ExtraValue, len(u.Extra))
+		for key, values := range u.Extra {
+			info.Extra[key] = values
+		}
+	}
+	return info
+}
+
+// Wants reports whether any backend records what the level adds to those below it. It tells a handler whether it has to provide
+// objects.
+func (r *Recording) Wants(l Level) bool { return r != nil && r.level.AtLeast(l) }
+
+// change changes the event of the request.
+func (r *Recording) change(f func(e *Event)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.event)
+}
+
+// Impersonated sets the user for whom the request is made, and the verb that allowed this, which may be "".
+func (r *Recording) Impersonated(u *authn.User, constraint string) {
+	r.change(func(e *Event) {
+		info := userInfo(u)
+		e.ImpersonatedUser = &info
+		if constraint != "" {
+			e.AuthenticationMetadata = &AuthenticationMetadata{ImpersonationConstraint: constraint}
+		}
+	})
+}
+
+// Sent sets what the object in the body of the request says of itself: name and namespace, if the URL does not have them, and the
+// uid and resourceVersion that it requires.
+func (r *Recording) Sent(m metav1.Object) {
+	r.change(func(e *Event) {
+		if e.ObjectRef == nil {
+			return
+		}
+		ref := *e.ObjectRef // events of earlier stages have the old one
+		if ref.Namespace == "" {
+			ref.Namespace = m.GetNamespace()
+		}
+		if ref.Name == "" {
+			ref.Name = m.GetName()
+		}
+		if ref.UID == "" {
+			ref.UID = string(m.GetUID())
+		}
+		if ref.ResourceVersion == "" {
+			ref.ResourceVersion = m.GetResourceVersion()
+		}
+		e.ObjectRef = &ref
+	})
+}
+
+// Request sets the object of the request, in JSON, which must not be changed any more. It is for requests that want [Request].
+func (r *Recording) Request(object json.RawMessage) {
+	r.change(func(e *Event) { e.RequestObject = object })
+}
+
+// Response sets the object of the answer, in JSON, which must not be changed any more. It is for requests that want
+// [RequestResponse].
+func (r *Recording) Response(object json.RawMessage) {
+	r.change(func(e *Event) { e.ResponseObject = object })
+}
+
+// Answered sets the Status that is the answer.
+func (r *Recording) Answered(s *metav1.Status) {
+	r.change(func(e *Event) {
+		e.ResponseStatus = &metav1.Status{Status: s.Status, Message: s.Message, Reason: s.Reason, Details: s.Details, Code: s.Code}
+	})
+}
+
+// Annotate adds an annotation. The first value of a key stays.
+func (r *Recording) Annotate(key, value string) {
+	r.change(func(e *Event) {
+		if _, taken := e.Annotations[key]; taken {
+			return
+		}
+		if e.Annotations == nil {
+			e.Annotations = map[string]string{}
+		}
+		e.Annotations[key] = value
+	})
+}
+
+// Reached makes the events of a stage. code is the code of the answer, which is 0 at RequestReceived. The error is that of a
+// strict backend, and the request must then be refused if the stage is RequestReceived.
+func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code int) error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	all := r.event
+	all.Annotations = maps.Clone(all.Annotations)
+	r.mu.Unlock()
+	all.Stage, all.StageTimestamp = stage, metav1.NewMicroTime(at)
+	if code != 0 {
+		status := metav1.Status{}
+		if all.ResponseStatus != nil {
+			status = *all.ResponseStatus
+		}
+		status.Code = int32(code)
+		all.ResponseStatus = &status
+	}
+	var refused error
+	for _, to := range r.to {
+		if !to.how.Records(stage) {
+			continue
+		}
+		if err := to.backend.Sink.Record(ctx, all.at(to.how)); err != nil {
+			r.failed(to.name, err)
+			if to.backend.Strict {
+				refused = err
+			}
+		}
+	}
+	return refused
+}
+
+// Panicked makes the events of a request whose handler has panicked.
+func (r *Recording) Panicked(ctx context.Context, at time.Time, reason any) {
+	r.Answered(&metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", reason),
+	})
+	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // reported by Failed
+}
+
+// at returns the part of an event that a decision wants.
+func (e *Event) at(how Decision) *Event {
+	out := *e
+	out.Level = how.Level
+	if !how.Level.AtLeast(Request) {
+		out.RequestObject = nil
+	}
+	if !how.Level.AtLeast(RequestResponse) {
+		out.ResponseObject = nil
+	}
+	if how.OmitManagedFields {
+		out.RequestObject, out.ResponseObject = withoutManagedFields(out.RequestObject), withoutManagedFields(out.ResponseObject)
+	}
+	return &out
+}

@@ -1,0 +1,228 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/audit"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// keeper is a Sink that keeps events.
+type keeper struct {
+	err error
+
+	mu     sync.Mutex // guards events
+	events []*audit.Event
+}
+
+func (k *keeper) Record(_ context.Context, events ...*audit.Event) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.events = append(k.events, events...)
+	return k.err
+}
+
+func at(l audit.Level) *audit.Policy { return &audit.Policy{Rules: []audit.Rule{{Level: l}}} }
+
+func set(t testing.TB, l *audit.Live, name string, b audit.Backend) {
+	t.Helper()
+	if err := l.Set(name, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func begin(l *audit.Live, failed func(string, error)) *audit.Recording {
+	return l.Now().Begin(audit.Arrival{
+		Attributes: &authz.Attributes{
+			User: &authn.User{Name: "anna", Extra: map[string][]string{"a/b": {"c"}}}, Verb: "update", ResourceRequest: true,
+			APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
+		},
+		AuditID: "1", RequestURI: "/x", UserAgent: strings.Repeat("a", 1100), SourceIPs: []string{"::1"}, Received: time.Unix(1, 0), Failed: failed,
+	})
+}
+
+// Each backend gets the events of its own policy, with as much of the request as its level demands.
+func TestBackends(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	var metadata, request, everything, nothing keeper
+	set(t, &l, "metadata", audit.Backend{Policy: at(audit.Metadata), Sink: &metadata})
+	set(t, &l, "request", audit.Backend{Policy: &audit.Policy{Rules: at(audit.Request).Rules, OmitStages: []audit.Stage{audit.RequestReceived}, OmitManagedFields: true}, Sink: &request})
+	set(t, &l, "everything", audit.Backend{Policy: at(audit.RequestResponse), Sink: &everything})
+	set(t, &l, "nothing", audit.Backend{Policy: at(audit.None), Sink: &nothing})
+	r := begin(&l, nil)
+	l.Remove("everything") // the request goes on with it
+	if err := r.Reached(t.Context(), audit.RequestReceived, time.Unix(2, 0), 0); err != nil {
+		t.Fatal(err)
+	}
+	const object = `{"kind":"Deployment","metadata":{"name":"d","managedFields":[{}],"uid":"u"}}`
+	r.Impersonated(&authn.User{Name: "bob"}, "impersonate:user-info")
+	r.Sent(&metav1.ObjectMeta{Name: "e", Namespace: "m", UID: "u", ResourceVersion: "7"})
+	r.Annotate("k", "v")
+	r.Annotate("k", "w")
+	r.Request([]byte(object))
+	r.Response([]byte(`{"kind":"Status"}`))
+	r.Answered(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Status: "Failure", Message: "no", Reason: "Conflict", Details: &metav1.StatusDetails{Name: "d"}, Code: 409})
+	if err := r.Reached(t.Context(), audit.ResponseComplete, time.Unix(3, 5000), 409); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		agent = `aaa...TRUNCATED","objectRef":{"resource":"deployments","namespace":"n","name":"d",`
+		first = agent + `"apiGroup":"apps","apiVersion":"v1"},"requestReceivedTimestamp":"1970-01-01T00:00:01.000000Z","stageTimestamp":"1970-01-01T00:00:02.000000Z"}`
+		last  = agent + `"uid":"u","apiGroup":"apps","apiVersion":"v1","resourceVersion":"7"},"responseStatus":{"metadata":{},"status":"Failure","message":"no","reason":"Conflict","details":{"name":"d"},"code":409},`
+		end   = `"requestReceivedTimestamp":"1970-01-01T00:00:01.000000Z","stageTimestamp":"1970-01-01T00:00:03.000005Z","annotations":{"k":"v"}}`
+	)
+	for _, test := range []struct {
+		name string
+		got  *keeper
+		want []string
+	}{
+		{"metadata", &metadata, []string{first, last + end}},
+		{"request", &request, []string{last + `"requestObject":{"kind":"Deployment","metadata":{"name":"d","uid":"u"}},` + end}},
+		{"everything", &everything, []string{first, last + `"requestObject":` + object + `,"responseObject":{"kind":"Status"},` + end}},
+		{"nothing", &nothing, nil},
+	} {
+		if len(test.got.events) != len(test.want) {
+			t.Errorf("%s: %d events", test.name, len(test.got.events))
+			continue
+		}
+		for i, e := range test.got.events {
+			text, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(string(text), test.want[i]) {
+				t.Errorf("%s: %s\nwant %s", test.name, text, test.want[i])
+			}
+			impersonated := strings.Contains(string(text), `"user":{"username":"anna","extra":{"a/b":["c"]}},"impersonatedUser":{"username":"bob"},"authenticationMetadata":{"impersonationConstraint":"impersonate:user-info"},`)
+			if impersonated != (e.Stage == audit.ResponseComplete) {
+				t.Errorf("%s: %s", test.name, text)
+			}
+			if agent := e.UserAgent; len(agent) != 1036 {
+				t.Errorf("the user agent has %d bytes", len(agent))
+			}
+		}
+	}
+}
+
+func TestNothingIsRecorded(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	set(t, &l, "nothing", audit.Backend{Policy: at(audit.None), Sink: &keeper{}})
+	r := begin(&l, nil)
+	if r != nil || r.Wants(audit.Metadata) {
+		t.Fatalf("%+v", r)
+	}
+	r.Annotate("a", "b")
+	r.Request(nil)
+	r.Sent(&metav1.ObjectMeta{})
+	r.Panicked(t.Context(), time.Now(), "no")
+	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStrictBackends(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	no := errors.New("no")
+	set(t, &l, "lax", audit.Backend{Policy: at(audit.Metadata), Sink: &keeper{err: no}})
+	var failed []string
+	r := begin(&l, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
+	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); err != nil {
+		t.Error(err)
+	}
+	set(t, &l, "strict", audit.Backend{Policy: at(audit.Metadata), Sink: &keeper{err: no}, Strict: true})
+	r = begin(&l, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
+	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); !errors.Is(err, no) {
+		t.Error(err)
+	}
+	equal(t, "failures", failed, []string{"lax no", "lax no", "strict no"})
+}
+
+func TestPanicsAreRecorded(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	var k keeper
+	set(t, &l, "k", audit.Backend{Policy: at(audit.Metadata), Sink: &k})
+	begin(&l, nil).Panicked(t.Context(), time.Now(), "no")
+	text, err := json.Marshal(k.events[0])
+	const want = `"responseStatus":{"metadata":{},"status":"Failure","message":"APIServer panic'd: no","reason":"InternalError","code":500}`
+	if err != nil || k.events[0].Stage != audit.Panic || !strings.Contains(string(text), want) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestBackendsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	for _, b := range []audit.Backend{{}, {Policy: at(audit.None)}, {Sink: &keeper{}}} {
+		if err := l.Set("b", b); !errors.Is(err, audit.ErrBackend) {
+			t.Error(err)
+		}
+	}
+	if err := l.Set("", audit.Backend{Policy: at(audit.None), Sink: &keeper{}}); !errors.Is(err, audit.ErrBackend) {
+		t.Error(err)
+	}
+	if err := l.Set("b", audit.Backend{Policy: at("none"), Sink: &keeper{}}); err == nil || !strings.Contains(err.Error(), `rules[0].level: Unsupported value: "none"`) {
+		t.Error(err)
+	}
+	if names := l.Names(); len(names) != 0 || l.Remove("b") {
+		t.Error(names)
+	}
+}
+
+// Requests are recorded while backends come and go.
+func TestBackendsChangeUnderRequests(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	var k keeper
+	set(t, &l, "stays", audit.Backend{Policy: at(audit.Metadata), Sink: &k})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				r := begin(&l, nil)
+				r.Annotate("a", "b")
+				if err := r.Reached(context.Background(), audit.ResponseComplete, time.Now(), 200); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 200 {
+		set(t, &l, "goes", audit.Backend{Policy: at(audit.Metadata), Sink: &keeper{}})
+		l.Remove("goes")
+	}
+	all.Wait()
+	if len(k.events) != 800 {
+		t.Errorf("%d events", len(k.events))
+	}
+}
+
+func BenchmarkMetadata(b *testing.B) {
+	var l audit.Live
+	set(b, &l, "drop", audit.Backend{Policy: at(audit.Metadata), Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })})
+	ctx := b.Context()
+	attributes := &authz.Attributes{
+		User: &authn.User{Name: "anna", Groups: []string{"system:authenticated"}}, Verb: "get", ResourceRequest: true,
+		APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
+	}
+	a := audit.Arrival{Attributes: attributes, AuditID: "1", RequestURI: "/x", UserAgent: "b", SourceIPs: []string{"::1"}, Received: time.Now()}
+	b.ReportAllocs()
+	for b.Loop() {
+		r := l.Now().Begin(a)
+		r.Annotate("authorization.k8s.io/decision", "allow")
+		r.Annotate("authorization.k8s.io/reason", "")
+		_ = r.Reached(ctx, audit.ResponseComplete, a.Received, 200)
+	}
+}

@@ -2,12 +2,14 @@ package audit
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime/live"
 )
 
 // Backend is a policy and a sink for the events that the policy demands.
 type Backend struct {
+	Name   string // the name, for messages and to replace the backend
 	Policy *Policy
 	Sink   Sink
 	// Strict refuses a request whose event RequestReceived cannot be recorded, with the code 500, as the mode blocking-strict of
@@ -15,26 +17,31 @@ type Backend struct {
 	Strict bool
 }
 
-// Backends are named backends at one time. They must not be changed.
-type Backends []live.Member[Backend]
+// Check returns an error if a backend cannot be used: it wraps ErrBackend, or says what is wrong with the policy.
+func (b Backend) Check() error {
+	if b.Name == "" || b.Policy == nil || b.Sink == nil {
+		return fmt.Errorf("%w: %q", ErrBackend, b.Name)
+	}
+	return b.Policy.Validate()
+}
 
-// Live has named backends, which may be added, replaced and removed while requests are recorded. A request is recorded by the
-// backends that one call of [Live.Now] returned: a change has an effect on later requests only. The zero Live has no backends. All
-// methods may be called concurrently. A Live must not be copied.
-type Live struct{ members live.Members[Backend] }
-
-// ErrBackend is the error of Live.Set if the name is empty or the backend has no policy or no sink.
+// ErrBackend is the error of Backend.Check if the backend has no name, no policy or no sink.
 var ErrBackend = errors.New("an audit backend needs a name, a policy and a sink")
 
-// Set adds a backend, or replaces the backend with this name. The error wraps ErrBackend, or says what is wrong with the policy.
-func (l *Live) Set(name string, b Backend) error {
-	if name == "" || b.Policy == nil || b.Sink == nil {
-		return ErrBackend
-	}
-	if err := b.Policy.Validate(); err != nil {
+// Backends are the backends of a [Live] at one time. The zero Backends has none.
+type Backends struct{ members *[]live.Member[Backend] }
+
+// Live has backends that may be added, replaced and removed while requests are recorded. A request is recorded by the backends that
+// one call of [Live.Now] returned: a change has an effect on later requests only. The zero Live has no backends. All methods may be
+// called concurrently. A Live must not be copied.
+type Live struct{ members live.Members[Backend] }
+
+// Set adds a backend, or replaces the backend with this name. The error is that of Backend.Check.
+func (l *Live) Set(b Backend) error {
+	if err := b.Check(); err != nil {
 		return err
 	}
-	l.members.Set(name, b, nil)
+	l.members.Set(b.Name, b, nil)
 	return nil
 }
 
@@ -46,4 +53,4 @@ func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
 func (l *Live) Names() []string { return l.members.Names() }
 
 // Now returns the present backends.
-func (l *Live) Now() Backends { return Backends(*l.members.Now()) }
+func (l *Live) Now() Backends { return Backends{l.members.Now()} }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +25,8 @@ type Arrival struct {
 	UserAgent  string
 	SourceIPs  []string // see Event
 	Received   time.Time
+	// Annotations returns the annotations that the request has so far, in a map of the caller's own; nil stands for none.
+	Annotations func() map[string]string
 	// Failed is called with the name of a backend that has not recorded an event, and the error. It must not be nil.
 	Failed func(backend string, err error)
 }
@@ -35,31 +36,35 @@ type Arrival struct {
 type Recording struct {
 	to     []recorder
 	level  Level
+	facts  func() map[string]string // the annotations; may be nil
 	failed func(backend string, err error)
 
-	mu    sync.Mutex // guards event and its annotations
+	mu    sync.Mutex // guards event
 	event Event      // what is known so far
 }
 
 // recorder is a backend that records the request.
 type recorder struct {
-	name    string
-	backend Backend
-	how     Decision
+	*Backend
+	how Decision
 }
 
 // Begin returns the Recording of a request, or nil if no backend records it.
 func (b Backends) Begin(a Arrival) *Recording {
+	if b.members == nil {
+		return nil
+	}
 	var r *Recording
-	for i := range b {
-		how := b[i].Value.Policy.Decide(a.Attributes)
+	for i := range *b.members {
+		backend := &(*b.members)[i].Value
+		how := backend.Policy.Decide(a.Attributes)
 		if !how.Level.AtLeast(Metadata) {
 			continue
 		}
 		if r == nil {
 			r = newRecording(a)
 		}
-		r.to = append(r.to, recorder{b[i].Name, b[i].Value, how})
+		r.to = append(r.to, recorder{backend, how})
 		if !r.level.AtLeast(how.Level) {
 			r.level = how.Level
 		}
@@ -72,7 +77,7 @@ func newRecording(a Arrival) *Recording {
 	if len(agent) > maxUserAgent {
 		agent = agent[:maxUserAgent] + "...TRUNCATED"
 	}
-	r := &Recording{level: None, failed: a.Failed, event: Event{
+	r := &Recording{level: None, facts: a.Annotations, failed: a.Failed, event: Event{
 		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs, UserAgent: agent,
 		RequestReceivedTimestamp: metav1.NewMicroTime(a.Received),
 	}}
@@ -166,19 +171,6 @@ func (r *Recording) Answered(s *metav1.Status) {
 	})
 }
 
-// Annotate adds an annotation. The first value of a key stays.
-func (r *Recording) Annotate(key, value string) {
-	r.change(func(e *Event) {
-		if _, taken := e.Annotations[key]; taken {
-			return
-		}
-		if e.Annotations == nil {
-			e.Annotations = map[string]string{}
-		}
-		e.Annotations[key] = value
-	})
-}
-
 // Reached makes the events of a stage. code is the code of the answer, which is 0 at RequestReceived. The error is that of a
 // strict backend, and the request must then be refused if the stage is RequestReceived.
 func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code int) error {
@@ -187,8 +179,10 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 	}
 	r.mu.Lock()
 	all := r.event
-	all.Annotations = maps.Clone(all.Annotations)
 	r.mu.Unlock()
+	if r.facts != nil {
+		all.Annotations = r.facts()
+	}
 	all.Stage, all.StageTimestamp = stage, metav1.NewMicroTime(at)
 	if code != 0 {
 		status := metav1.Status{}
@@ -203,9 +197,9 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		if !to.how.Records(stage) {
 			continue
 		}
-		if err := to.backend.Sink.Record(ctx, all.at(to.how)); err != nil {
-			r.failed(to.name, err)
-			if to.backend.Strict {
+		if err := to.Sink.Record(ctx, all.at(to.how)); err != nil {
+			r.failed(to.Name, err)
+			if to.Strict {
 				refused = err
 			}
 		}

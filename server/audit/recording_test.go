@@ -33,20 +33,21 @@ func (k *keeper) Record(_ context.Context, events ...*audit.Event) error {
 
 func at(l audit.Level) *audit.Policy { return &audit.Policy{Rules: []audit.Rule{{Level: l}}} }
 
-func set(t testing.TB, l *audit.Live, name string, b audit.Backend) {
+func set(t testing.TB, l *audit.Live, b audit.Backend) {
 	t.Helper()
-	if err := l.Set(name, b); err != nil {
+	if err := l.Set(b); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func begin(l *audit.Live, failed func(string, error)) *audit.Recording {
+func begin(l *audit.Live, annotations func() map[string]string, failed func(string, error)) *audit.Recording {
 	return l.Now().Begin(audit.Arrival{
 		Attributes: &authz.Attributes{
 			User: &authn.User{Name: "anna", Extra: map[string][]string{"a/b": {"c"}}}, Verb: "update", ResourceRequest: true,
 			APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
 		},
 		AuditID: "1", RequestURI: "/x", UserAgent: strings.Repeat("a", 1100), SourceIPs: []string{"::1"}, Received: time.Unix(1, 0), Failed: failed,
+		Annotations: annotations,
 	})
 }
 
@@ -55,20 +56,20 @@ func TestBackends(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
 	var metadata, request, everything, nothing keeper
-	set(t, &l, "metadata", audit.Backend{Policy: at(audit.Metadata), Sink: &metadata})
-	set(t, &l, "request", audit.Backend{Policy: &audit.Policy{Rules: at(audit.Request).Rules, OmitStages: []audit.Stage{audit.RequestReceived}, OmitManagedFields: true}, Sink: &request})
-	set(t, &l, "everything", audit.Backend{Policy: at(audit.RequestResponse), Sink: &everything})
-	set(t, &l, "nothing", audit.Backend{Policy: at(audit.None), Sink: &nothing})
-	r := begin(&l, nil)
+	set(t, &l, audit.Backend{Name: "metadata", Policy: at(audit.Metadata), Sink: &metadata})
+	set(t, &l, audit.Backend{Name: "request", Policy: &audit.Policy{Rules: at(audit.Request).Rules, OmitStages: []audit.Stage{audit.RequestReceived}, OmitManagedFields: true}, Sink: &request})
+	set(t, &l, audit.Backend{Name: "everything", Policy: at(audit.RequestResponse), Sink: &everything})
+	set(t, &l, audit.Backend{Name: "nothing", Policy: at(audit.None), Sink: &nothing})
+	var facts map[string]string
+	r := begin(&l, func() map[string]string { return facts }, nil)
 	l.Remove("everything") // the request goes on with it
 	if err := r.Reached(t.Context(), audit.RequestReceived, time.Unix(2, 0), 0); err != nil {
 		t.Fatal(err)
 	}
 	const object = `{"kind":"Deployment","metadata":{"name":"d","managedFields":[{}],"uid":"u"}}`
 	r.Impersonated(&authn.User{Name: "bob"}, "impersonate:user-info")
+	facts = map[string]string{"k": "v"}
 	r.Sent(&metav1.ObjectMeta{Name: "e", Namespace: "m", UID: "u", ResourceVersion: "7"})
-	r.Annotate("k", "v")
-	r.Annotate("k", "w")
 	r.Request([]byte(object))
 	r.Response([]byte(`{"kind":"Status"}`))
 	r.Answered(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Status: "Failure", Message: "no", Reason: "Conflict", Details: &metav1.StatusDetails{Name: "d"}, Code: 409})
@@ -117,12 +118,11 @@ func TestBackends(t *testing.T) {
 func TestNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	set(t, &l, "nothing", audit.Backend{Policy: at(audit.None), Sink: &keeper{}})
-	r := begin(&l, nil)
+	set(t, &l, audit.Backend{Name: "nothing", Policy: at(audit.None), Sink: &keeper{}})
+	r := begin(&l, nil, nil)
 	if r != nil || r.Wants(audit.Metadata) {
 		t.Fatalf("%+v", r)
 	}
-	r.Annotate("a", "b")
 	r.Request(nil)
 	r.Sent(&metav1.ObjectMeta{})
 	r.Panicked(t.Context(), time.Now(), "no")
@@ -135,14 +135,14 @@ func TestStrictBackends(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
 	no := errors.New("no")
-	set(t, &l, "lax", audit.Backend{Policy: at(audit.Metadata), Sink: &keeper{err: no}})
+	set(t, &l, audit.Backend{Name: "lax", Policy: at(audit.Metadata), Sink: &keeper{err: no}})
 	var failed []string
-	r := begin(&l, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
+	r := begin(&l, nil, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
 	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); err != nil {
 		t.Error(err)
 	}
-	set(t, &l, "strict", audit.Backend{Policy: at(audit.Metadata), Sink: &keeper{err: no}, Strict: true})
-	r = begin(&l, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
+	set(t, &l, audit.Backend{Name: "strict", Policy: at(audit.Metadata), Sink: &keeper{err: no}, Strict: true})
+	r = begin(&l, nil, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
 	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); !errors.Is(err, no) {
 		t.Error(err)
 	}
@@ -153,8 +153,8 @@ func TestPanicsAreRecorded(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
 	var k keeper
-	set(t, &l, "k", audit.Backend{Policy: at(audit.Metadata), Sink: &k})
-	begin(&l, nil).Panicked(t.Context(), time.Now(), "no")
+	set(t, &l, audit.Backend{Name: "k", Policy: at(audit.Metadata), Sink: &k})
+	begin(&l, nil, nil).Panicked(t.Context(), time.Now(), "no")
 	text, err := json.Marshal(k.events[0])
 	const want = `"responseStatus":{"metadata":{},"status":"Failure","message":"APIServer panic'd: no","reason":"InternalError","code":500}`
 	if err != nil || k.events[0].Stage != audit.Panic || !strings.Contains(string(text), want) {
@@ -165,15 +165,12 @@ func TestPanicsAreRecorded(t *testing.T) {
 func TestBackendsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	for _, b := range []audit.Backend{{}, {Policy: at(audit.None)}, {Sink: &keeper{}}} {
-		if err := l.Set("b", b); !errors.Is(err, audit.ErrBackend) {
+	for _, b := range []audit.Backend{{Name: "b"}, {Name: "b", Policy: at(audit.None)}, {Name: "b", Sink: &keeper{}}, {Policy: at(audit.None), Sink: &keeper{}}} {
+		if err := l.Set(b); !errors.Is(err, audit.ErrBackend) {
 			t.Error(err)
 		}
 	}
-	if err := l.Set("", audit.Backend{Policy: at(audit.None), Sink: &keeper{}}); !errors.Is(err, audit.ErrBackend) {
-		t.Error(err)
-	}
-	if err := l.Set("b", audit.Backend{Policy: at("none"), Sink: &keeper{}}); err == nil || !strings.Contains(err.Error(), `rules[0].level: Unsupported value: "none"`) {
+	if err := l.Set(audit.Backend{Name: "b", Policy: at("none"), Sink: &keeper{}}); err == nil || !strings.Contains(err.Error(), `rules[0].level: Unsupported value: "none"`) {
 		t.Error(err)
 	}
 	if names := l.Names(); len(names) != 0 || l.Remove("b") {
@@ -186,13 +183,12 @@ func TestBackendsChangeUnderRequests(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
 	var k keeper
-	set(t, &l, "stays", audit.Backend{Policy: at(audit.Metadata), Sink: &k})
+	set(t, &l, audit.Backend{Name: "stays", Policy: at(audit.Metadata), Sink: &k})
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 200 {
-				r := begin(&l, nil)
-				r.Annotate("a", "b")
+				r := begin(&l, nil, nil)
 				if err := r.Reached(context.Background(), audit.ResponseComplete, time.Now(), 200); err != nil {
 					t.Error(err)
 				}
@@ -200,7 +196,7 @@ func TestBackendsChangeUnderRequests(t *testing.T) {
 		})
 	}
 	for range 200 {
-		set(t, &l, "goes", audit.Backend{Policy: at(audit.Metadata), Sink: &keeper{}})
+		set(t, &l, audit.Backend{Name: "goes", Policy: at(audit.Metadata), Sink: &keeper{}})
 		l.Remove("goes")
 	}
 	all.Wait()
@@ -211,18 +207,19 @@ func TestBackendsChangeUnderRequests(t *testing.T) {
 
 func BenchmarkMetadata(b *testing.B) {
 	var l audit.Live
-	set(b, &l, "drop", audit.Backend{Policy: at(audit.Metadata), Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })})
+	set(b, &l, audit.Backend{Name: "drop", Policy: at(audit.Metadata), Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })})
 	ctx := b.Context()
 	attributes := &authz.Attributes{
 		User: &authn.User{Name: "anna", Groups: []string{"system:authenticated"}}, Verb: "get", ResourceRequest: true,
 		APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
 	}
 	a := audit.Arrival{Attributes: attributes, AuditID: "1", RequestURI: "/x", UserAgent: "b", SourceIPs: []string{"::1"}, Received: time.Now()}
+	a.Annotations = func() map[string]string {
+		return map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		r := l.Now().Begin(a)
-		r.Annotate("authorization.k8s.io/decision", "allow")
-		r.Annotate("authorization.k8s.io/reason", "")
 		_ = r.Reached(ctx, audit.ResponseComplete, a.Received, 200)
 	}
 }

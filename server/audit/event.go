@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -21,10 +20,10 @@ type Event struct {
 	RequestURI string `json:"requestURI"` // the path and the query, as the client has sent them
 	Verb       string `json:"verb"`       // the verb of the API, or the HTTP method in lower case
 	// User is the user who made the request. It is empty if the request was refused because of its credentials.
-	User authenticationv1.UserInfo `json:"user"`
+	User UserInfo `json:"user"`
 	// ImpersonatedUser is the user for whom User made the request; nil is none.
-	ImpersonatedUser       *authenticationv1.UserInfo `json:"impersonatedUser,omitempty"`
-	AuthenticationMetadata *AuthenticationMetadata    `json:"authenticationMetadata,omitempty"`
+	ImpersonatedUser       *UserInfo               `json:"impersonatedUser,omitempty"`
+	AuthenticationMetadata *AuthenticationMetadata `json:"authenticationMetadata,omitempty"`
 	// SourceIPs are the addresses of the client and of the proxies, the farthest first. Only the last is that of the connection;
 	// the others are what clients and proxies say.
 	SourceIPs []string `json:"sourceIPs,omitempty"`
@@ -43,6 +42,14 @@ type Event struct {
 	StageTimestamp           metav1.MicroTime `json:"stageTimestamp"`           // when the request reached the stage
 	// Annotations are facts that authentication, authorization and admission have recorded. The keys are qualified names.
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// UserInfo is a user. Its JSON is that of a UserInfo of authentication.k8s.io/v1.
+type UserInfo struct {
+	Username string              `json:"username,omitempty"`
+	UID      string              `json:"uid,omitempty"`
+	Groups   []string            `json:"groups,omitempty"`
+	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
 // AuthenticationMetadata says more about how a request was authenticated.

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/server/audit"
-	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 // A Writer is a Sink that writes a line for each event.
@@ -35,7 +34,7 @@ func ExampleSink() {
 	var sink audit.Sink = &Writer{w: os.Stdout}
 	err := sink.Record(context.Background(), &audit.Event{
 		AuditID: "1", Level: audit.Metadata, Stage: audit.ResponseComplete, RequestURI: "/api/v1/namespaces",
-		User: authenticationv1.UserInfo{Username: "anna"}, Verb: "list",
+		User: audit.UserInfo{Username: "anna"}, Verb: "list",
 	})
 	if err != nil {
 		fmt.Println(err)

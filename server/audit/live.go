@@ -31,6 +31,9 @@ var ErrBackend = errors.New("an audit backend needs a name, a policy and a sink"
 // Backends are the backends of a [Live] at one time. The zero Backends has none.
 type Backends struct{ members *[]live.Member[Backend] }
 
+// Empty reports whether there are no backends.
+func (b Backends) Empty() bool { return b.members == nil || len(*b.members) == 0 }
+
 // Live has backends that may be added, replaced and removed while requests are recorded. A request is recorded by the backends that
 // one call of [Live.Now] returned: a change has an effect on later requests only. The zero Live has no backends. All methods may be
 // called concurrently. A Live must not be copied.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/audit"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -106,14 +105,14 @@ func TestLegacyLines(t *testing.T) {
 	at := func(nanos int) metav1.MicroTime {
 		return metav1.NewMicroTime(time.Date(2026, 11, 28, 4, 36, 41, nanos, time.UTC))
 	}
-	admin := authenticationv1.UserInfo{Username: "admin", UID: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+	admin := audit.UserInfo{Username: "admin", UID: "admin", Groups: []string{"system:masters", "system:authenticated"}}
 	code := func(n int32) *metav1.Status { return &metav1.Status{Code: n} }
 	events := []*audit.Event{
 		{AuditID: "errors/all-namespaces-custom#0", Stage: audit.RequestReceived, Verb: "create", User: admin, UserAgent: "wire/1", SourceIPs: []string{"127.0.0.1", "10.0.0.1"}, RequestURI: "/apis/example.com/v1/widgets", ObjectRef: &audit.ObjectReference{Resource: "widgets"}, RequestReceivedTimestamp: at(272012617)},
 		{AuditID: "errors/read-options#0", Stage: audit.ResponseComplete, Verb: "get", User: admin, UserAgent: "wire/1", SourceIPs: []string{"127.0.0.1"}, RequestURI: "/api/v1/namespaces/wire-b76626e4/configmaps/a?export=true", ObjectRef: &audit.ObjectReference{Namespace: "wire-b76626e4"}, ResponseStatus: code(400), RequestReceivedTimestamp: at(272367334)},
 		{AuditID: "errors/credentials#0", Stage: audit.ResponseStarted, Verb: "create", UserAgent: "wire/1", SourceIPs: []string{"127.0.0.1"}, RequestURI: "/api/v1/namespaces/wire-763f9077/configmaps", ObjectRef: &audit.ObjectReference{Namespace: "wire-763f9077"}, ResponseStatus: code(401), RequestReceivedTimestamp: at(1032606080)},
-		{AuditID: "ce0419eb-95be-4b97-9cca-c42bb05c56a3", Stage: audit.ResponseComplete, Verb: "list", User: admin, ImpersonatedUser: &authenticationv1.UserInfo{Username: "bob", Groups: []string{"dev", `q"a`, "system:authenticated"}}, UserAgent: "kubectl/v1.32.4 (linux/amd64) kubernetes/4cb5f07", SourceIPs: []string{"127.0.0.1"}, RequestURI: "/api/v1/namespaces/default/pods?limit=500", ObjectRef: &audit.ObjectReference{Namespace: "default"}, ResponseStatus: code(403), RequestReceivedTimestamp: at(1686163670)},
-		{AuditID: "35dc7465-14b7-4602-bc60-a1d88f86de09", Stage: audit.RequestReceived, Verb: "get", User: authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, SourceIPs: []string{"127.0.0.1"}, RequestURI: "/apis", RequestReceivedTimestamp: at(1702957134)},
+		{AuditID: "ce0419eb-95be-4b97-9cca-c42bb05c56a3", Stage: audit.ResponseComplete, Verb: "list", User: admin, ImpersonatedUser: &audit.UserInfo{Username: "bob", Groups: []string{"dev", `q"a`, "system:authenticated"}}, UserAgent: "kubectl/v1.32.4 (linux/amd64) kubernetes/4cb5f07", SourceIPs: []string{"127.0.0.1"}, RequestURI: "/api/v1/namespaces/default/pods?limit=500", ObjectRef: &audit.ObjectReference{Namespace: "default"}, ResponseStatus: code(403), RequestReceivedTimestamp: at(1686163670)},
+		{AuditID: "35dc7465-14b7-4602-bc60-a1d88f86de09", Stage: audit.RequestReceived, Verb: "get", User: audit.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, SourceIPs: []string{"127.0.0.1"}, RequestURI: "/apis", RequestReceivedTimestamp: at(1702957134)},
 	}
 	var got bytes.Buffer
 	l, err := audit.NewLog(&got, audit.Legacy)

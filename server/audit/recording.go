@@ -10,7 +10,6 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -93,15 +92,8 @@ func newRecording(a Arrival) *Recording {
 	return r
 }
 
-func userInfo(u *authn.User) authenticationv1.UserInfo {
-	info := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
-	if len(u.Extra) > 0 {
-		info.Extra = make(map[string]authenticationv1.ExtraValue, len(u.Extra))
-		for key, values := range u.Extra {
-			info.Extra[key] = values
-		}
-	}
-	return info
+func userInfo(u *authn.User) UserInfo {
+	return UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 }
 
 // Wants reports whether any backend records what the level adds to those below it. It tells a handler whether it has to provide

@@ -22,6 +22,9 @@ type AuthenticateOptions struct {
 	// Failed is called for each request that is answered with 401, with the reason, which the client does not get. A nil error
 	// means that no authenticator has recognized a credential in the request. A nil Failed does nothing.
 	Failed func(r *http.Request, err error)
+	// Answered is called for each request that is answered with 401, with the error that is the answer, such as
+	// [Auditor.Answered]. A nil Answered does nothing.
+	Answered func(r *http.Request, answer error)
 }
 
 // Authenticate authenticates a request and puts the user in the context. It answers with 401, without the reason, if a returns an
@@ -52,7 +55,11 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 			if o.Failed != nil {
 				o.Failed(p.r, err)
 			}
-			response.Error(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
+			unauthorized := apierrors.NewUnauthorized("Unauthorized")
+			if o.Answered != nil {
+				o.Answered(p.r, unauthorized)
+			}
+			response.Error(p.w, p.r, unauthorized)
 			return false
 		}
 		if resp.User.Name != authn.AnonymousUser {
@@ -61,6 +68,9 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		p.who, p.values.Holder.User = &resp.User, resp.User.Name
 		for _, text := range resp.Warnings {
 			request.Warn(p, text)
+		}
+		if len(resp.AuditAnnotations) > 0 && p.values.Annotations == nil {
+			p.values.Annotations = new(request.Annotations) // for Audit, behind this filter
 		}
 		for key, value := range resp.AuditAnnotations {
 			request.Annotate(p, key, value)

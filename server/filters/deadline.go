@@ -17,8 +17,9 @@ const defaultDeadline = 60 * time.Second
 // Deadline gives the context of each request a deadline: the time longest after the request was received, or the timeout of its
 // query (?timeout=10s) after that, if the timeout is shorter. If longest is 0, it is 60 s. A timeout of zero or less has no
 // effect. If the timeout is not a duration, the answer is 400 (Bad Request). Long-running requests ([request.IsLongRunning]) have
-// no deadline. The filter does not answer when the deadline passes: [Timeout] does.
-func Deadline(longest time.Duration) Filter {
+// no deadline. The filter does not answer when the deadline passes: [Timeout] does. Each of answered is called for a request that
+// is answered with 400, with the error that is the answer.
+func Deadline(longest time.Duration, answered ...func(r *http.Request, answer error)) Filter {
 	if longest <= 0 {
 		longest = defaultDeadline
 	}
@@ -32,6 +33,9 @@ func Deadline(longest time.Duration) Filter {
 		}
 		timeout, err := requestedTimeout(p.r, longest)
 		if err != nil {
+			for _, f := range answered {
+				f(p.r, err)
+			}
 			response.Error(p.w, p.r, err)
 			return false
 		}

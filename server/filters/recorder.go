@@ -33,8 +33,9 @@ type recorder struct {
 	code     int   // 0: nothing has been written
 	size     int64 // bytes of the body, as it is sent
 	hijacked bool
-	cause    error       // the reason for a code of 500 or more, if SetCause was called
-	body     *unreadBody // begins is called when the response begins; may be nil
+	cause    error          // the reason for a code of 500 or more, if SetCause was called
+	body     *unreadBody    // begins is called when the response begins; may be nil
+	started  func(code int) // called when the response begins; may be nil
 }
 
 func (r *recorder) seen() *recorder { return r }
@@ -48,6 +49,9 @@ func (r *recorder) note(code int) {
 		r.code = code
 		if r.body != nil && code >= 200 {
 			r.body.begins()
+		}
+		if r.started != nil {
+			r.started(code)
 		}
 	}
 }
@@ -95,6 +99,9 @@ type hijackable struct{ *recorder }
 // Hijack implements http.Hijacker.
 func (r *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := r.ResponseWriter.(http.Hijacker).Hijack()
+	if first := err == nil && !r.begun(); first && r.started != nil {
+		r.started(http.StatusSwitchingProtocols)
+	}
 	r.hijacked = r.hijacked || err == nil
 	return conn, rw, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/audit"
 )
 
 // Values are the values that this package stores in the context of a request. A context type with a field of type Values returns
@@ -17,9 +18,10 @@ type Values struct {
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
 	Warnings *Warnings // warnings for the answer; nil: warnings are dropped
-	// Annotations are for the audit event of the request; nil: annotations are dropped, as in a server, which makes no audit events
-	// yet.
+	// Annotations are for the audit events of the request; nil: annotations are dropped, since there are no events.
 	Annotations *Annotations
+	// Recording makes the audit events of the request; nil: there are none.
+	Recording *audit.Recording
 	// Policy decides about the request. It is taken once for the whole request. nil: each decision uses the current policy.
 	Policy *admission.Policy
 	// Holder is the user and the address that the request counts for, as far as they are known: see HolderFrom.
@@ -150,6 +152,22 @@ func WithAnnotations(ctx context.Context, a *Annotations) context.Context {
 	c := with(ctx)
 	c.values.Annotations = a
 	return c
+}
+
+// WithRecording returns a context whose request is recorded by rec.
+func WithRecording(ctx context.Context, rec *audit.Recording) context.Context {
+	c := with(ctx)
+	c.values.Recording = rec
+	return c
+}
+
+// RecordingFrom returns what makes the audit events of the request of a context, or nil if there are none. The methods of a nil
+// Recording do nothing.
+func RecordingFrom(ctx context.Context) *audit.Recording {
+	if v := valuesOf(ctx); v != nil {
+		return v.Recording
+	}
+	return nil
 }
 
 // WarningsFrom returns the Warnings of a context, or nil.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 )
 
@@ -48,9 +49,23 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	mediaType, body := encode(r, status)
+	if rec := request.RecordingFrom(r.Context()); rec != nil {
+		Record(rec, status)
+	}
 	h.Set("Content-Type", mediaType)
 	w.WriteHeader(int(status.Code))
 	_, _ = w.Write(body) // the only error is that the client has gone
+}
+
+// Record tells the audit of a request that the answer is a Status. [Error] does it.
+func Record(rec *audit.Recording, status metav1.Status) {
+	rec.Answered(&status)
+	if !rec.Wants(audit.RequestResponse) {
+		return
+	}
+	if text, err := json.Marshal(&status); err == nil { // see encode
+		rec.Response(text)
+	}
 }
 
 // Refuse answers with an HTTP status code, and with the text that apimachinery has for the code.

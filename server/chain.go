@@ -39,6 +39,7 @@ const (
 	FilterWarnings     = "warnings"       // filters.Warnings
 	FilterPolicy       = "policy"         // filters.Policy
 	FilterAuthenticate = "authenticate"   // filters.Authenticate
+	FilterAudit        = "audit"          // filters.Audit
 	FilterImpersonate  = "impersonate"    // filters.RefuseImpersonation
 	FilterInFlight     = "in-flight"      // filters.FlowControl
 	FilterHeaderBytes  = "header-bytes"   // filters.HeaderBytes
@@ -70,26 +71,27 @@ func insert(chain []NamedFilter, name string, offset int, more []NamedFilter) []
 
 // chain returns the filter chain, outermost filter first. The comment of each filter has the reason for its place.
 func (s *Server) chain() []NamedFilter {
-	o, m, resolver := s.opts, s.metrics, s.opts.Limits.resolver()
+	o, m, resolver, auditor := s.opts, s.metrics, s.opts.Limits.resolver(), s.auditor()
 	list := []NamedFilter{
-		{FilterRecover, filters.Recover(o.Observe.Logger, m.Aborted)}, // around all other filters: a panic anywhere fails only one request
-		{FilterUnreadBody, filters.UnreadBody(0)},                     // before any filter can answer without reading the body
-		{FilterAuditID, filters.AuditID()},                            // before any filter can answer: every answer has the ID
-		{FilterHeaderFields, filters.HeaderFields(maxHeaderFields)},   // before any filter looks at the fields
-		{FilterReceivedAt, filters.ReceivedAt(time.Now)},              // deadlines count from here, by time.Now and not Options.Now
-		{FilterAddress, filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
-		{FilterRequestInfo, filters.RequestInfo(resolver)},            // all filters below use it
-		{FilterLog, filters.Log(o.Observe.Logger)},                    // receives the final code of every answer below
-		{FilterCacheControl, filters.CacheControl()},                  // answers must not be cached, refusals included
-		{FilterOrigin, filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate authenticates the request
-		{FilterInFlightWait, s.requests.Filter()},                     // at shutdown, requests that are past here finish, and no others pass
-		{FilterDeadline, filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
-		{FilterTimeout, filters.Timeout(m.TimedOut)},                  // answers at the deadline; the filters below run in another goroutine
-		{FilterWarnings, filters.Warnings()},                          // collects warnings from all below, and writes their headers
-		{FilterPolicy, filters.Policy(s.policy)},                      // one state of all policy for the rest of the request
+		{FilterRecover, filters.Recover(o.Observe.Logger, m.Aborted)},                 // around all other filters: a panic anywhere fails only one request
+		{FilterUnreadBody, filters.UnreadBody(0)},                                     // before any filter can answer without reading the body
+		{FilterAuditID, filters.AuditID()},                                            // before any filter can answer: every answer has the ID
+		{FilterHeaderFields, filters.HeaderFields(maxHeaderFields)},                   // before any filter looks at the fields
+		{FilterReceivedAt, filters.ReceivedAt(time.Now)},                              // deadlines count from here, by time.Now and not Options.Now
+		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
+		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it
+		{FilterLog, filters.Log(o.Observe.Logger)},                                    // receives the final code of every answer below
+		{FilterCacheControl, filters.CacheControl()},                                  // answers must not be cached, refusals included
+		{FilterOrigin, filters.Origin(o.Serving.AllowOrigin)},                         // before a browser's certificate authenticates the request
+		{FilterInFlightWait, s.requests.Filter()},                                     // at shutdown, requests that are past here finish, and no others pass
+		{FilterDeadline, filters.Deadline(o.Limits.RequestTimeout, auditor.Answered)}, // the time authentication takes counts
+		{FilterTimeout, filters.Timeout(m.TimedOut)},                                  // answers at the deadline; the filters below run in another goroutine
+		{FilterWarnings, filters.Warnings()},                                          // collects warnings from all below, and writes their headers
+		{FilterPolicy, filters.Policy(s.policy)},                                      // one state of all policy for the rest of the request
 		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
-			Audiences: o.Policy.Audiences, Failed: s.unauthenticated,
+			Audiences: o.Policy.Audiences, Failed: s.unauthenticated, Answered: auditor.Answered,
 		})}, // before anything that depends on the user
+		{FilterAudit, filters.Audit(auditor)},                                // after authentication: policies name users; before anybody can refuse the request
 		{FilterImpersonate, filters.RefuseImpersonation()},                   // before anything that depends on the user
 		{FilterInFlight, filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after authentication (masters pass), before the work of authorization
 		{FilterHeaderBytes, filters.HeaderBytes(s.bytes, m.TurnedAway)},      // after authentication: the user pays for large headers
@@ -104,9 +106,8 @@ func (s *Server) chain() []NamedFilter {
 }
 
 // Guards returns the names of the filters that guard a server. Serving.Filters may not change them, unless TrustFilters is set.
-// The list also has the name "audit", which is kept for a filter that no server has yet.
 func Guards() []string {
-	return []string{FilterPolicy, FilterAuthenticate, "audit", FilterImpersonate, FilterAuthorize}
+	return []string{FilterPolicy, FilterAuthenticate, FilterAudit, FilterImpersonate, FilterAuthorize}
 }
 
 // Chain returns the names of the filters of this server, outermost filter first.

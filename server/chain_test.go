@@ -60,7 +60,7 @@ func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"recover", "unread-body", "audit-id", "header-fields", "received-at", "address", "request-info", "log", "cache-control", "origin",
-		"in-flight-wait", "deadline", "timeout", "warnings", "policy", "authenticate", "impersonate", "in-flight", "header-bytes", "authorize",
+		"in-flight-wait", "deadline", "timeout", "warnings", "policy", "authenticate", "audit", "impersonate", "in-flight", "header-bytes", "authorize",
 		"long-running", "metrics",
 	}
 	srv, err := server.New(server.Options{})

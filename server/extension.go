@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/internal/router"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -72,7 +73,7 @@ func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 // # One state for each request
 //
 // The server takes one state of the whole policy before it authenticates a request. It uses this state for authentication, flow
-// control, authorization, admission, and to decide whether an update may create an object. Each Install, and each later call of a
+// control, audit, authorization, admission, and to decide whether an update may create an object. Each Install, and each later call of a
 // method of the Host, affects a request as a whole or not at all. After a write of an object that decides about requests, such as
 // a role, has been acknowledged, it applies to every request that begins on this server.
 type Host struct {
@@ -238,6 +239,32 @@ func (h *Host) Admit(plugins ...admission.Plugin) error {
 // so that the limits of both add up until the old requests have ended.
 func (h *Host) Control(c flowcontrol.Controller) error {
 	return h.i.do(func(m *members) { m.turns = c })
+}
+
+// Audit adds audit backends, or replaces those of the same names. If it returns an error, none is added. They record the requests
+// that are authenticated from now on. A sink that has a goroutine or a file, such as an audit.Batch, belongs to the extension, which
+// has to close it in OnClose.
+func (h *Host) Audit(backends ...audit.Backend) error {
+	for _, b := range backends {
+		if err := b.Check(); err != nil {
+			return fmt.Errorf("server: Host.Audit: %w", err)
+		}
+	}
+	backends = slices.Clone(backends)
+	return h.i.do(func(m *members) {
+		for _, b := range backends {
+			_ = m.audit.Set(b)
+			h.s.checkMember(auditCheck+b.Name, b.Sink)
+		}
+	})
+}
+
+// RemoveAudit removes the audit backend of that name, if there is one.
+func (h *Host) RemoveAudit(name string) error {
+	return h.i.do(func(m *members) {
+		m.audit.Remove(name)
+		h.s.checkMember(auditCheck + name)
+	})
 }
 
 // RemoveAuthenticator removes the authenticator that Authenticate has added by that name, if there is one.

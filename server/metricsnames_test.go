@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
@@ -51,6 +54,12 @@ func TestMetricsHaveTheNamesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	group := ropes("v1", server.KindOptions[*Rope]{})
 	srv := servertest.New(t, widgets(), group)
+	if err := host(t, srv).Audit(audit.Backend{
+		Name: "full", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.Metadata}}},
+		Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return errors.New("disk full") }),
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range widgetRequests() {
 		r.send(t, srv)
 	}

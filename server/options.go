@@ -15,6 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
@@ -147,6 +148,8 @@ type Policy struct {
 	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
 	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.
 	Admission admission.Chain
+	// Audit are the backends that record requests, together with those of extensions (Host.Audit). nil records nothing.
+	Audit []audit.Backend
 }
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.

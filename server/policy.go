@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 )
 
@@ -28,7 +29,7 @@ const (
 	DefaultAuthorizer = "default"
 )
 
-// policy is the live policy of a server: authentication, authorization, admission and flow control. A request uses one state of
+// policy is the live policy of a server: authentication, audit, authorization, admission and flow control. A request uses one state of
 // it, which has all of a change or nothing of it. policy is the admission.Source of every request, and safe for concurrent use.
 type policy struct {
 	callers   []authn.Authenticator // called in order: the members, Policy.Users, the administrator, and Policy.Authenticator
@@ -46,6 +47,7 @@ type members struct {
 	may     authz.Live
 	plugins admission.Live
 	turns   flowcontrol.Controller // nil admits everything
+	audit   audit.Live
 }
 
 // state is the whole policy at one time. It is immutable, except for last.
@@ -55,6 +57,7 @@ type state struct {
 	may       authz.Authorizer    // a Pinner
 	plugins   admission.Chain
 	turns     flowcontrol.Controller
+	audit     audit.Backends
 	last      atomic.Pointer[admission.Policy] // the policy that Policy returned last
 }
 
@@ -72,7 +75,7 @@ func (p *policy) change(installs bool, f func(m *members)) (installed int64) {
 	}
 	m := &p.members
 	p.now.Store(&state{
-		installed: installed, known: authn.AuthenticatedGroup(m.known.Now()), may: m.may.Now(), plugins: m.plugins.Now(), turns: m.turns,
+		installed: installed, known: authn.AuthenticatedGroup(m.known.Now()), may: m.may.Now(), plugins: m.plugins.Now(), turns: m.turns, audit: m.audit.Now(),
 	})
 	return installed
 }
@@ -166,6 +169,11 @@ func (m *members) begin(o Policy) error {
 		plugin.Name = nameOption(i, plugin)
 		if err := m.plugins.Set(untilReady(plugin)); err != nil {
 			return fmt.Errorf("server: Policy.Admission[%d]: %w", i, err)
+		}
+	}
+	for i, b := range o.Audit {
+		if err := m.audit.Set(b); err != nil {
+			return fmt.Errorf("server: Policy.Audit[%d]: %w", i, err)
 		}
 	}
 	if o.Authorizer != nil {

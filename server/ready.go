@@ -21,6 +21,7 @@ const (
 	authenticatorCheck = "authenticator-"
 	authorizerCheck    = "authorizer-"
 	admissionCheck     = "admission-"
+	auditCheck         = "audit-"
 )
 
 // checkOptions adds health checks for the members that are in the options.
@@ -28,6 +29,9 @@ func (s *Server) checkOptions() {
 	o := s.opts.Policy
 	s.checkMember(authenticatorCheck+OptionsAuthorizer, o.Authenticator)
 	s.checkMember(authorizerCheck+OptionsAuthorizer, o.Authorizer)
+	for _, b := range o.Audit {
+		s.checkMember(auditCheck+b.Name, b.Sink)
+	}
 	for i, p := range o.Admission {
 		s.checkMember(admissionCheck+nameOption(i, p), p.Mutator, p.Validator)
 	}

@@ -39,6 +39,7 @@ type Server struct {
 	authenticator authn.Authenticator // the policy, or what Policy.WrapAuthenticator made of it
 	policy        *policy
 	refusals      lineLimit   // bounds the log lines about requests that are not authenticated
+	unrecorded    lineLimit   // bounds the log lines about audit events that are not recorded
 	collects      atomic.Bool // an extension called Host.CollectGarbage
 
 	health    *health

@@ -26,17 +26,39 @@ type Arrival struct {
 	Received   time.Time
 	// Annotations returns the annotations that the request has so far, in a map of the caller's own; nil stands for none.
 	Annotations func() map[string]string
-	// Failed is called with the name of a backend that has not recorded an event, and the error. It must not be nil.
+	Hooks       Hooks
+}
+
+// Hooks are functions that are called while a request is recorded, synchronously and concurrently. Any of them may be nil.
+type Hooks struct {
+	// Began is called for each request, also one that is not recorded, with the highest level at which a backend records it.
+	Began func(Level)
+	// Recorded is called for each event that was given to a backend.
+	Recorded func()
+	// Failed is called with the name of a backend that has not recorded an event, and the error.
 	Failed func(backend string, err error)
+}
+
+func (h Hooks) withDefaults() Hooks {
+	if h.Began == nil {
+		h.Began = func(Level) {}
+	}
+	if h.Recorded == nil {
+		h.Recorded = func() {}
+	}
+	if h.Failed == nil {
+		h.Failed = func(string, error) {}
+	}
+	return h
 }
 
 // Recording is the record of one request in progress. All methods may be called concurrently, and with a nil Recording, which
 // records nothing.
 type Recording struct {
-	to     []recorder
-	level  Level
-	facts  func() map[string]string // the annotations; may be nil
-	failed func(backend string, err error)
+	to    []recorder
+	level Level
+	facts func() map[string]string // the annotations; may be nil
+	hooks Hooks
 
 	mu    sync.Mutex // guards event
 	event Event      // what is known so far
@@ -50,9 +72,11 @@ type recorder struct {
 
 // Begin returns the Recording of a request, or nil if no backend records it.
 func (b Backends) Begin(a Arrival) *Recording {
-	if b.members == nil {
+	if b.Empty() {
 		return nil
 	}
+	a.Hooks = a.Hooks.withDefaults()
+	level := None
 	var r *Recording
 	for i := range *b.members {
 		backend := &(*b.members)[i].Value
@@ -64,9 +88,13 @@ func (b Backends) Begin(a Arrival) *Recording {
 			r = newRecording(a)
 		}
 		r.to = append(r.to, recorder{backend, how})
-		if !r.level.AtLeast(how.Level) {
-			r.level = how.Level
+		if !level.AtLeast(how.Level) {
+			level = how.Level
 		}
+	}
+	a.Hooks.Began(level)
+	if r != nil {
+		r.level = level
 	}
 	return r
 }
@@ -76,7 +104,7 @@ func newRecording(a Arrival) *Recording {
 	if len(agent) > maxUserAgent {
 		agent = agent[:maxUserAgent] + "...TRUNCATED"
 	}
-	r := &Recording{level: None, facts: a.Annotations, failed: a.Failed, event: Event{
+	r := &Recording{facts: a.Annotations, hooks: a.Hooks, event: Event{
 		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs, UserAgent: agent,
 		RequestReceivedTimestamp: metav1.NewMicroTime(a.Received),
 	}}
@@ -189,8 +217,9 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		if !to.how.Records(stage) {
 			continue
 		}
+		r.hooks.Recorded()
 		if err := to.Sink.Record(ctx, all.at(to.how)); err != nil {
-			r.failed(to.Name, err)
+			r.hooks.Failed(to.Name, err)
 			if to.Strict {
 				refused = err
 			}
@@ -204,7 +233,7 @@ func (r *Recording) Panicked(ctx context.Context, at time.Time, reason any) {
 	r.Answered(&metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", reason),
 	})
-	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // reported by Failed
+	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // Hooks.Failed is called
 }
 
 // at returns the part of an event that a decision wants.

@@ -46,7 +46,7 @@ func begin(l *audit.Live, annotations func() map[string]string, failed func(stri
 			User: &authn.User{Name: "anna", Extra: map[string][]string{"a/b": {"c"}}}, Verb: "update", ResourceRequest: true,
 			APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
 		},
-		AuditID: "1", RequestURI: "/x", UserAgent: strings.Repeat("a", 1100), SourceIPs: []string{"::1"}, Received: time.Unix(1, 0), Failed: failed,
+		AuditID: "1", RequestURI: "/x", UserAgent: strings.Repeat("a", 1100), SourceIPs: []string{"::1"}, Received: time.Unix(1, 0), Hooks: audit.Hooks{Failed: failed},
 		Annotations: annotations,
 	})
 }

@@ -19,8 +19,7 @@ import (
 type Auditor struct {
 	// Backends returns the backends that record a request.
 	Backends func(ctx context.Context) audit.Backends
-	// Failed is called when a backend has not recorded an event, with its name and the error; nil does nothing.
-	Failed func(backend string, err error)
+	Hooks    audit.Hooks
 	// Refused is called for each request that is answered with 500 because a strict backend has not recorded it; nil does nothing.
 	Refused func(r *http.Request)
 }
@@ -57,10 +56,6 @@ func (a Auditor) begin(p *passage, user *authn.User, info *request.Info) *audit.
 	if facts == nil {
 		facts = new(request.Annotations)
 	}
-	failed := a.Failed
-	if failed == nil {
-		failed = func(string, error) {}
-	}
 	received := p.values.Received
 	if received.IsZero() {
 		received = time.Now()
@@ -68,7 +63,7 @@ func (a Auditor) begin(p *passage, user *authn.User, info *request.Info) *audit.
 	attributes := info.Attributes(user)
 	rec := backends.Begin(audit.Arrival{
 		Attributes: &attributes, AuditID: p.values.AuditID, RequestURI: p.r.RequestURI, UserAgent: p.r.UserAgent(),
-		SourceIPs: sourceIPs(p.r), Received: received, Annotations: facts.All, Failed: failed,
+		SourceIPs: sourceIPs(p.r), Received: received, Annotations: facts.All, Hooks: a.Hooks,
 	})
 	if rec != nil {
 		p.values.Annotations, p.values.Recording = facts, rec
@@ -104,7 +99,7 @@ func (a Auditor) follow(p *passage, rec *audit.Recording, next http.Handler) {
 	if !answer.begun() {
 		a.silent(ctx, rec, answer)
 	}
-	_ = rec.Reached(ctx, audit.ResponseComplete, time.Now(), answer.final(ctx)) // Failed is called
+	_ = rec.Reached(ctx, audit.ResponseComplete, time.Now(), answer.final(ctx)) // Hooks.Failed is called
 }
 
 // silent makes the events of a request that ends without an answer.
@@ -129,7 +124,7 @@ func (a Auditor) Answered(r *http.Request, err error) {
 	}
 	status := response.Status(err)
 	response.Record(rec, status)
-	_ = rec.Reached(p, audit.ResponseStarted, time.Now(), int(status.Code)) // Failed is called
+	_ = rec.Reached(p, audit.ResponseStarted, time.Now(), int(status.Code)) // Hooks.Failed is called
 }
 
 // maxSourceIPs bounds how many addresses an audit event has. A header of 1 MiB could have a hundred thousand.

@@ -63,7 +63,7 @@ func audited(t *testing.T, level audit.Level, log *auditLog, strict bool, h http
 	told := new([]string)
 	a := filters.Auditor{
 		Backends: func(context.Context) audit.Backends { return live.Now() },
-		Failed:   func(name string, err error) { *told = append(*told, fmt.Sprint(name, ": ", err)) },
+		Hooks:    audit.Hooks{Failed: func(name string, err error) { *told = append(*told, fmt.Sprint(name, ": ", err)) }},
 		Refused:  func(*http.Request) { *told = append(*told, "refused") },
 	}
 	known := authn.Func(func(r *http.Request) (*authn.Response, error) {

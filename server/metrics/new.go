@@ -23,6 +23,7 @@ func New(o Options) *Registry {
 	m.storage = newStorageMetrics(m.all)
 	m.caches = newCacheMetrics(m.all)
 	m.checks = newChecks(m.slis)
+	m.audits = newAudits(m.all)
 	m.handshakes = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "apiserver_tls_handshake_errors_total",
 		Help: "Connections that ended with a failed TLS handshake.",

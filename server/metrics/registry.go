@@ -30,6 +30,7 @@ type Registry struct {
 	storage    *storageMetrics
 	caches     *cacheMetrics
 	checks     *checks
+	audits     *audits
 	handshakes prometheus.Counter
 }
 

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/audit"
+	"github.com/keelson-dev/keelson/server/filters"
+	"go.uber.org/zap"
+)
+
+// auditor returns what makes the audit events of requests, by the policy that each request uses.
+func (s *Server) auditor() filters.Auditor {
+	return filters.Auditor{
+		Backends: func(ctx context.Context) audit.Backends { return s.policy.taken(ctx).audit },
+		Hooks:    audit.Hooks{Began: s.metrics.RecordedAt, Recorded: s.metrics.Recorded, Failed: s.notRecorded},
+		Refused:  s.metrics.Unrecorded,
+	}
+}
+
+// notRecorded counts and logs that a backend has not recorded an audit event. Of many events it logs a few each second, with the
+// number of those that were not logged.
+func (s *Server) notRecorded(backend string, err error) {
+	s.metrics.NotRecorded(backend, 1)
+	dropped, ok := s.unrecorded.take(time.Now())
+	if !ok {
+		return
+	}
+	s.opts.Observe.Logger.Error("an audit event was not recorded", zap.String("backend", backend), zap.String("error", authz.Shorten(err.Error())), zap.Int64("dropped", dropped))
+}

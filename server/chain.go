@@ -31,12 +31,15 @@ const (
 	FilterAddress      = "address"        // filters.Address
 	FilterRequestInfo  = "request-info"   // filters.RequestInfo
 	FilterLog          = "log"            // filters.Log
+	FilterHSTS         = "hsts"           // filters.HSTS
 	FilterCacheControl = "cache-control"  // filters.CacheControl
+	FilterGoAway       = "goaway"         // filters.GoAway
 	FilterOrigin       = "origin"         // filters.Origin
 	FilterInFlightWait = "in-flight-wait" // filters.WaitGroup.Filter
 	FilterDeadline     = "deadline"       // filters.Deadline
 	FilterTimeout      = "timeout"        // filters.Timeout
 	FilterWarnings     = "warnings"       // filters.Warnings
+	FilterCORS         = "cors"           // filters.CORS
 	FilterPolicy       = "policy"         // filters.Policy
 	FilterAuthenticate = "authenticate"   // filters.Authenticate
 	FilterAudit        = "audit"          // filters.Audit
@@ -81,12 +84,15 @@ func (s *Server) chain() []NamedFilter {
 		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
 		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it
 		{FilterLog, filters.Log(o.Observe.Logger)},                                    // receives the final code of every answer below
+		{FilterHSTS, filters.HSTS(o.Serving.HSTS...)},                                 // before any filter can answer: every answer has the header
 		{FilterCacheControl, filters.CacheControl()},                                  // answers must not be cached, refusals included
+		{FilterGoAway, filters.GoAway(o.Serving.GoAwayChance)},                        // outside of in-flight-wait: requests that end a connection finish
 		{FilterOrigin, filters.Origin(o.Serving.AllowOrigin)},                         // before a browser's certificate authenticates the request
 		{FilterInFlightWait, s.requests.Filter()},                                     // at shutdown, requests that are past here finish, and no others pass
 		{FilterDeadline, filters.Deadline(o.Limits.RequestTimeout, auditor.Answered)}, // the time authentication takes counts
 		{FilterTimeout, filters.Timeout(m.TimedOut)},                                  // answers at the deadline; the filters below run in another goroutine
 		{FilterWarnings, filters.Warnings()},                                          // collects warnings from all below, and writes their headers
+		{FilterCORS, filters.CORS(o.Serving.AllowOrigin)},                             // before authentication: a preflight request has no credentials
 		{FilterPolicy, filters.Policy(s.policy)},                                      // one state of all policy for the rest of the request
 		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
 			Audiences: o.Policy.Audiences, Failed: s.unauthenticated, Answered: auditor.Answered,

@@ -94,12 +94,18 @@ type Serving struct {
 	// A request without a usable address in the header counts for no address. A load balancer that forwards TCP connections hides
 	// the addresses of its clients, since the PROXY protocol is not supported.
 	Proxies []netip.Prefix
-	// AllowOrigin returns true for an origin ("https://console.example.com") whose web pages may open WebSockets to this server
-	// and send it requests other than reads. Such requests are made as the user whose certificate the browser has. The server's
+	// AllowOrigin returns true for an origin ("https://console.example.com") whose web pages may read answers of this server, open
+	// WebSockets to it and send it requests other than reads. Such requests are made as the user whose certificate the browser has. The server's
 	// own origin is always allowed. nil allows no other origin. Clients that are not browsers send no origin, and requests with a
 	// bearer token are not refused, because a browser does not add one by itself. AllowOrigin is called by several goroutines at a
-	// time. See filters.Origin.
+	// time. See filters.Origin and filters.CORS.
 	AllowOrigin func(origin string) bool
+	// HSTS are the directives of the header Strict-Transport-Security, such as "max-age=31536000" and "includeSubDomains". Without
+	// directives the answers have no such header. See filters.HSTS.
+	HSTS []string
+	// GoAwayChance is the part of the requests of HTTP/2 after which the connection ends, so that clients spread over the servers
+	// behind a load balancer, from 0 to 0.02; 0 ends none. See filters.GoAway.
+	GoAwayChance float64
 	// Filters rearranges the filter chain, outermost filter first. nil changes nothing. The function may change the slice, and
 	// may use [InsertBefore] and [InsertAfter]. [Server.Chain] lists the filters of a server. Filters may be added after
 	// "authorize". The members of the slice up to "authorize" have a nil Filter: they may be left out or moved, but no filter may
@@ -196,6 +202,9 @@ func (o Options) complete() (Options, error) {
 		if !p.IsValid() {
 			return o, errors.New("server: Serving.Proxies has a zero or invalid prefix: use netip.ParsePrefix or netip.PrefixFrom")
 		}
+	}
+	if c := o.Serving.GoAwayChance; !(c >= 0 && c <= 0.02) {
+		return o, fmt.Errorf("server: Serving.GoAwayChance %v: want a number from 0 to 0.02", c)
 	}
 	o.Serving.CloseDelay = cmp.Or(o.Serving.CloseDelay, 2*time.Second)
 	if o.Serving.CloseDelay < 0 {

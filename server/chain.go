@@ -31,6 +31,7 @@ const (
 	FilterAddress      = "address"        // filters.Address
 	FilterRequestInfo  = "request-info"   // filters.RequestInfo
 	FilterLog          = "log"            // filters.Log
+	FilterRetryAfter   = "retry-after"    // filters.RetryAfter
 	FilterHSTS         = "hsts"           // filters.HSTS
 	FilterCacheControl = "cache-control"  // filters.CacheControl
 	FilterGoAway       = "goaway"         // filters.GoAway
@@ -84,6 +85,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
 		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it
 		{FilterLog, filters.Log(o.Observe.Logger)},                                    // receives the final code of every answer below
+		{FilterRetryAfter, filters.RetryAfter(s.turnsAway)},                           // at shutdown; the log has these answers
 		{FilterHSTS, filters.HSTS(o.Serving.HSTS...)},                                 // before any filter can answer: every answer has the header
 		{FilterCacheControl, filters.CacheControl()},                                  // answers must not be cached, refusals included
 		{FilterGoAway, filters.GoAway(o.Serving.GoAwayChance)},                        // outside of in-flight-wait: requests that end a connection finish
@@ -115,6 +117,9 @@ func (s *Server) chain() []NamedFilter {
 func Guards() []string {
 	return []string{FilterPolicy, FilterAuthenticate, FilterAudit, FilterImpersonate, FilterAuthorize}
 }
+
+// turnsAway reports whether new requests are to go to another server, because this one ends.
+func (s *Server) turnsAway() bool { return s.opts.Serving.ShutdownRetryAfter && s.life.Err() != nil }
 
 // Chain returns the names of the filters of this server, outermost filter first.
 func (s *Server) Chain() []string {

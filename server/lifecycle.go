@@ -64,8 +64,8 @@ func reachedAt(listen string, addr net.Addr) string {
 	return credentials.DialableHost(addr)
 }
 
-// Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new requests are
-// refused, requests that have begun finish within Limits.RequestTimeout, and the storage is closed. Then Serve returns nil. If
+// Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, and Serving.ShutdownDelay later watches end
+// cleanly, new requests are refused, requests that have begun finish within Limits.RequestTimeout, and the storage is closed. Then Serve returns nil. If
 // the server fails or cannot be closed, Serve returns the error. In any case it closes ln. A server serves once: a second call of
 // Run or Serve returns an error, and has no effect on the first.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
@@ -109,6 +109,10 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 		}
 	}
 	s.opts.Observe.Logger.Info("stopping")
+	s.leaving.Store(true)
+	if err == nil && ctx.Err() != nil {
+		s.delay(failed)
+	}
 	s.drain(hs)
 	h2.End()
 	if serveErr := <-failed; err == nil && !errors.Is(serveErr, http.ErrServerClosed) {
@@ -182,6 +186,16 @@ func (s *Server) CheckReady(ctx context.Context) error {
 	return nil
 }
 
+// delay serves as before for Serving.ShutdownDelay, or until Close is called or the listener fails.
+func (s *Server) delay(failed chan error) {
+	select {
+	case <-time.After(s.opts.Serving.ShutdownDelay):
+	case <-s.life.Done():
+	case err := <-failed:
+		failed <- err
+	}
+}
+
 // drain ends watches, lets other requests finish, and closes the connections.
 func (s *Server) drain(hs *http.Server) {
 	s.end()
@@ -201,6 +215,9 @@ func (s *Server) drain(hs *http.Server) {
 		case <-ctx.Done():
 		}
 	}()
+	if s.opts.Serving.ShutdownRetryAfter {
+		_ = s.requests.Wait(ctx) // Shutdown has the same error
+	}
 	if err := hs.Shutdown(ctx); err != nil {
 		_ = hs.Close() // the error is that of listeners, which Shutdown has closed already
 	}
@@ -233,6 +250,7 @@ func (s *Server) Close() error {
 		if s.loopback != nil {
 			s.loopback.close() // after the background work, which may be its client
 		}
+		s.endProbes()
 		for _, p := range s.probes {
 			p.close()
 		}

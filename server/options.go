@@ -86,6 +86,13 @@ type Serving struct {
 	// their last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s. Before that, the server waits until
 	// clients have read the ends of their watches, for at most CloseDelay or 0.1 s, whichever is longer.
 	CloseDelay time.Duration
+	// ShutdownDelay is how long Run and Serve serve as before after their context has ended, while /readyz fails, so that load
+	// balancers stop sending requests; 0 is no time.
+	ShutdownDelay time.Duration
+	// ShutdownRetryAfter keeps the listener open while requests finish at the end, and answers new requests with 429 and
+	// Retry-After; see filters.RetryAfter. Otherwise the listener is closed first, and requests on open connections are answered
+	// with 503 and Retry-After.
+	ShutdownRetryAfter bool
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. An address of a
 	// proxy that is not named here counts as one client, and one client may have half of all connections. Name only proxies that
@@ -202,6 +209,9 @@ func (o Options) complete() (Options, error) {
 		if !p.IsValid() {
 			return o, errors.New("server: Serving.Proxies has a zero or invalid prefix: use netip.ParsePrefix or netip.PrefixFrom")
 		}
+	}
+	if o.Serving.ShutdownDelay < 0 {
+		return o, errors.New("server: Serving.ShutdownDelay must not be negative")
 	}
 	if c := o.Serving.GoAwayChance; !(c >= 0 && c <= 0.02) {
 		return o, fmt.Errorf("server: Serving.GoAwayChance %v: want a number from 0 to 0.02", c)

@@ -58,8 +58,11 @@ type Server struct {
 	connections *transport.Connections
 	loopback    *loopback
 
+	leaving    atomic.Bool     // /readyz fails, because the server will end
 	life       context.Context // ends with the server; watches and background work end with it
 	end        context.CancelFunc
+	probing    context.Context // ends when the storage is about to be closed; health checks end with it
+	endProbes  context.CancelFunc
 	serves     atomic.Bool    // Run or Serve was called
 	background sync.WaitGroup // work that extensions have started
 	closing    sync.Once
@@ -96,8 +99,10 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.probing, s.endProbes = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()
+		s.endProbes()
 		return nil, err
 	}
 	if err := s.set.Exchange(nil, nil, described(opts.Groups)); err != nil {
@@ -173,7 +178,7 @@ func (s *Server) standardChecks() []Check {
 	}
 	checks = append(checks, Check{Name: "cache-readiness", ReadyOnly: true, Check: func(ctx context.Context) error { return s.set.CachesReady(ctx) }})
 	return append(checks, Check{Name: "shutdown", ReadyOnly: true, Check: func(context.Context) error {
-		if s.life.Err() != nil {
+		if s.leaving.Load() || s.life.Err() != nil {
 			return errors.New("process is shutting down")
 		}
 		return nil
@@ -182,7 +187,7 @@ func (s *Server) standardChecks() []Check {
 
 // probe makes the function of a health check from a function that checks the storage.
 func (s *Server) probe(ask func(ctx context.Context) error) func(ctx context.Context) error {
-	p := newProbe(s.life, ask)
+	p := newProbe(s.probing, ask)
 	s.probes = append(s.probes, p)
 	return p.check
 }

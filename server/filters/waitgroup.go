@@ -22,7 +22,9 @@ type WaitGroup struct {
 // NewWaitGroup returns a group without requests, open for new ones.
 func NewWaitGroup() *WaitGroup { return &WaitGroup{idle: make(chan struct{})} }
 
-// Filter counts requests. After Close it answers every new request, also a long-running one, with 503 and Retry-After.
+// Filter counts requests. After Close it answers every new request, also a long-running one, with 503 and Retry-After, except
+// requests for /healthz, /livez, /readyz, /metrics and paths below them: these say that the server ends, and pass without being
+// counted.
 func (g *WaitGroup) Filter() Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
@@ -30,7 +32,12 @@ func (g *WaitGroup) Filter() Filter {
 			return false
 		}
 		counted := !request.IsLongRunning(info)
-		if counted && !g.count.Enter() || !counted && !g.count.IsOpen() {
+		entered := counted && g.count.Enter()
+		switch {
+		case entered || !counted && g.count.IsOpen():
+		case observes(p.r.URL.Path):
+			return true
+		default:
 			response.Error(p.w, p.r, errShuttingDown())
 			return false
 		}

@@ -34,7 +34,7 @@ func TestWaitGroup(t *testing.T) {
 		start := time.Now()
 		group.Close()
 		group.Close()
-		for _, target := range []string{"/apis/g/v/widgets", "/apis/g/v/widgets?watch=1", "/readyz"} {
+		for _, target := range []string{"/apis/g/v/widgets", "/apis/g/v/widgets?watch=1", "/version"} {
 			w := get(target)
 			if s := status(t, w.Body); w.Code != 503 || w.Header().Get("Retry-After") != "1" || s.Message != "apiserver is shutting down" || s.Reason != "ServiceUnavailable" {
 				t.Errorf("%s: %d %v %+v", target, w.Code, w.Header(), s)
@@ -53,6 +53,11 @@ func TestWaitGroup(t *testing.T) {
 		}
 		if err := group.Wait(t.Context()); err != nil { // again
 			t.Error(err)
+		}
+		for _, target := range []string{"/readyz", "/livez/ping", "/metrics"} { // they say that the server ends
+			if w := get(target); w.Code != 200 {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
 		}
 	})
 	empty := filters.NewWaitGroup()

@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+)
+
+// until calls try until it returns true.
+func until(t *testing.T, what string, try func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !try(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not in a minute", what)
+		}
+	}
+}
+
+// During Serving.ShutdownDelay only /readyz says that the server will end.
+func TestShutdownDelay(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Serving.ShutdownDelay = time.Hour
+	srv := run(t, o)
+	c, auth := srv.client(t), "Bearer "+srv.Credentials().Token
+	get := func(path string) (int, string) { return call(t, c, "GET", srv.url+path, "", "Authorization", auth) }
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", auth)
+	watch, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+	srv.stop()
+	until(t, "/readyz fails", func() bool {
+		code, body := get("/readyz")
+		return code == http.StatusInternalServerError && strings.Contains(body, "[-]shutdown failed: reason withheld")
+	})
+	code, body := call(t, c, "POST", srv.url+widgetsPath, `{"metadata":{"name":"a"}}`, "Authorization", auth)
+	wantCode(t, http.StatusCreated, code, body)
+	if code, body := get("/livez"); code != http.StatusOK {
+		t.Errorf("/livez: %d %s", code, body)
+	}
+	var first [1]byte
+	if _, err := watch.Body.Read(first[:]); err != nil { // the watch goes on
+		t.Error(err)
+	}
+	if err := srv.Close(); err != nil { // ends the delay
+		t.Error(err)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+}
+
+// With Serving.ShutdownRetryAfter the listener is open until the requests have finished.
+func TestShutdownRetryAfter(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Serving.ShutdownRetryAfter = true
+	srv := run(t, o)
+	auth := "Bearer " + srv.Credentials().Token
+	body, writer := io.Pipe()
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", srv.url+widgetsPath, body)
+	req.Header.Set("Authorization", auth)
+	answered := make(chan string, 1)
+	c := srv.client(t)
+	go func() {
+		resp, err := c.Do(req)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		_ = resp.Body.Close()
+		answered <- resp.Status
+	}()
+	if _, err := io.WriteString(writer, `{"metadata":`); err != nil {
+		t.Fatal(err)
+	}
+	code, text := call(t, c, "GET", srv.url+widgetsPath, "", "Authorization", auth) // behind it
+	wantCode(t, http.StatusOK, code, text)
+	srv.stop()
+	until(t, "requests are refused", func() bool {
+		got := roundTrip(t, srv.client(t), "GET", srv.url+widgetsPath, "", "Authorization", auth) // a new connection
+		if got.code == http.StatusOK {
+			return false
+		}
+		const want = "The apiserver is shutting down, please try again later.\n"
+		if got.code != http.StatusTooManyRequests || got.body != want || got.header.Get("Retry-After") != "5" || got.header.Get("Audit-Id") == "" {
+			t.Errorf("%d %v %q", got.code, got.header, got.body)
+		}
+		return true
+	})
+	for path, want := range map[string]int{"/livez": 200, "/readyz": 500, "/metrics": 200} {
+		code, text := call(t, srv.client(t), "GET", srv.url+path, "", "Authorization", auth)
+		wantCode(t, want, code, text)
+	}
+	if _, err := io.WriteString(writer, `{"name":"late"}}`); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	if got := <-answered; got != "201 Created" {
+		t.Errorf("the request under way was answered %q", got)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+}

@@ -92,6 +92,10 @@ type Options struct {
 	// Verbs are the verbs to serve, out of those that Storage implements. nil serves all of them. New returns an error for a verb
 	// that Storage does not implement.
 	Verbs []string
+	// Shown are the fields that field selectors compare as the version of Kind shows them: an object that is stored in another
+	// version is converted to look at them. They must be selectable in Kind, which has no Go type, and Storage must be a
+	// *registry.Registry, or pass the Chooser of a Selection to one.
+	Shown []string
 	// Authorizer is called for permissions that a request needs in addition to that of its verb. For a PUT or an apply that
 	// creates its object, it decides if the user may create the object; if Authorizer is nil, the user may. For a DELETE of an
 	// object that cannot be read, it decides if the user has the verb unsafe-delete-ignore-read-errors; if Authorizer is nil,

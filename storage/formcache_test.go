@@ -162,6 +162,41 @@ func TestFormsOfNothing(t *testing.T) {
 	}
 }
 
+// A caller that waits for a form leaves when its own context ends. The form is made all the same, and found by the next caller.
+func TestFormsGetLeavesWithItsContext(t *testing.T) {
+	t.Parallel()
+	cache := storage.NewFormCache(1 << 20)
+	for name, get := range map[string]func(context.Context, any, func() ([]byte, error)) ([]byte, error){
+		"of an event": storage.NewForms(nil).Get, "under a budget": cache.NewForms().Get, "of a cache": cache.Get,
+	} {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		var maker sync.WaitGroup
+		maker.Go(func() {
+			_, _ = get(t.Context(), "key", func() ([]byte, error) {
+				close(begun)
+				<-goOn
+				return []byte("made"), nil
+			})
+		})
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := get(ctx, "key", made(1))
+			left <- err
+		}()
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		close(goOn)
+		maker.Wait()
+		if text, err := get(t.Context(), "key", made(1)); string(text) != "made" || err != nil {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
 // The Forms of an event call grown once for each form they keep, until they are dropped.
 func TestFormsGrow(t *testing.T) {
 	t.Parallel()
@@ -373,13 +408,13 @@ func TestFormCacheRace(t *testing.T) {
 					was.Drop()
 					continue
 				case 1:
-					_, _ = get(key, func() ([]byte, error) { return nil, refused })
+					_, _ = get(t.Context(), key, func() ([]byte, error) { return nil, refused })
 					continue
 				case 2:
 					key, want = r.IntN(100), 2000
-					get = plainly(c.Get)
+					get = c.Get
 				}
-				text, err := get(key, func() ([]byte, error) {
+				text, err := get(t.Context(), key, func() ([]byte, error) {
 					b := make([]byte, want)
 					for i := range b {
 						b[i] = byte(key)
@@ -418,13 +453,14 @@ func BenchmarkForms(b *testing.B) {
 	for i := range forms {
 		forms[i] = c.NewForms()
 		for _, k := range []key{{"v1", "yaml"}, {"v1", "protobuf"}, {"v1", "gzip"}} {
-			if _, err := forms[i].Get(k, made(1000)); err != nil {
+			if _, err := forms[i].Get(b.Context(), k, made(1000)); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
+	ctx := b.Context()
 	find := func(i int) {
-		if _, err := forms[i%len(forms)].Get(key{"v1", "yaml"}, nil); err != nil {
+		if _, err := forms[i%len(forms)].Get(ctx, key{"v1", "yaml"}, nil); err != nil {
 			b.Error(err)
 		}
 	}
@@ -445,7 +481,7 @@ func BenchmarkForms(b *testing.B) {
 	b.Run("made", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			_, _ = c.Get(t.Context(), i, made(1000))
+			_, _ = c.Get(ctx, i, made(1000))
 		}
 	})
 }

@@ -3,7 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
-	"slices"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -58,7 +58,7 @@ func ListChosen(ctx context.Context, s Interface, opts ListOptions, namespaced b
 type choosing struct {
 	chooser Chooser
 	scope   Scope
-	limit   int // number of records still wanted, if limited
+	limit   int // number of records wanted; 0: all
 	chosen  int // number of records chosen
 }
 
@@ -66,51 +66,25 @@ func (l *choosing) full() bool { return l.limit > 0 && l.chosen >= l.limit }
 
 // page returns what is chosen of a page or portion of the Interface.
 func (l choosing) page(ctx context.Context, in Page) (Page, error) {
-	var out []Record
-	more, last := false, ""
-	chunk, size, most := []Candidate(nil), 0, l.firstChunk()
-	choose := func() error {
-		verdicts, err := l.chooser.Choose(ctx, chunk, l.limit > 0)
-		for i, chosen := range verdicts[:min(len(verdicts), len(chunk))] {
-			if more = l.full(); more {
-				return nil
-			}
-			last = chunk[i].Record.Key
-			if chosen {
-				l.chosen++
-				out = append(out, chunk[i].Record)
-			}
-		}
-		if more = err != nil && l.full(); more {
-			return nil
-		}
-		clear(chunk)
-		chunk, size, most = chunk[:0], 0, min(2*most, mostChunk)
-		return err
-	}
-	var err error
+	c := chunk{of: &l, most: l.firstChunk()}
 	for rec := range in.Records {
-		if more = more || l.full(); more {
+		if c.more = c.more || l.full(); c.more {
 			break
 		}
-		chunk = append(chunk, Candidate{Record: rec})
-		if size += rec.Body.Size(); len(chunk) < most && size < chunkBytes {
+		if c.add(rec); !c.ready() {
 			continue
 		}
-		if err = choose(); err != nil {
-			break
+		if err := c.choose(ctx); err != nil {
+			return Page{}, err
 		}
 	}
-	if err == nil && !more && len(chunk) > 0 {
-		err = choose()
-	}
-	if err != nil {
+	if err := c.choose(ctx); err != nil {
 		return Page{}, err
 	}
-	page := Page{Records: slices.Values(out), Count: len(out), Revision: in.Revision, Version: in.Version, Bytes: in.Bytes}
+	page := Page{Records: c.verdicts.of(in.Records), Count: c.count, Revision: in.Revision, Version: in.Version, Bytes: in.Bytes}
 	switch {
-	case more || l.full() && in.Next != nil:
-		page.Continue = l.scope.Token(Continue{Revision: in.Revision, From: last + "\x00"})
+	case c.more || l.full() && in.Next != nil:
+		page.Continue = l.scope.Token(Continue{Revision: in.Revision, From: c.last + "\x00"})
 	case in.Next != nil:
 		page.Next = func(ctx context.Context) (Page, error) {
 			next, err := in.Next(ctx)
@@ -121,6 +95,80 @@ func (l choosing) page(ctx context.Context, in Page) (Page, error) {
 		}
 	}
 	return page, nil
+}
+
+// chunk is a run of records of a page from which a list chooses at once, and the verdicts on the records before it.
+type chunk struct {
+	of         *choosing
+	candidates []Candidate
+	bytes      int // of the bodies of candidates
+	most       int // maximum number of candidates
+
+	verdicts verdicts
+	count    int    // number of chosen records of the page
+	last     string // the key of the last record with a verdict
+	more     bool   // the page has records after last, which the list does not need
+}
+
+func (c *chunk) add(rec Record) {
+	c.candidates = append(c.candidates, Candidate{Record: rec})
+	c.bytes += rec.Body.Size()
+}
+
+func (c *chunk) ready() bool { return len(c.candidates) >= c.most || c.bytes >= chunkBytes }
+
+// choose asks for the verdicts on the chunk, and empties it. An error for a record that the list does not need is ignored.
+func (c *chunk) choose(ctx context.Context) error {
+	if len(c.candidates) == 0 || c.more {
+		return nil
+	}
+	got, err := c.of.chooser.Choose(ctx, c.candidates, c.of.limit > 0)
+	for i, chosen := range got[:min(len(got), len(c.candidates))] {
+		if c.more = c.of.full(); c.more {
+			return nil
+		}
+		c.last = c.candidates[i].Record.Key
+		c.verdicts.add(chosen)
+		if chosen {
+			c.of.chosen++
+			c.count++
+		}
+	}
+	if c.more = err != nil && c.of.full(); c.more {
+		return nil
+	}
+	clear(c.candidates)
+	c.candidates, c.bytes, c.most = c.candidates[:0], 0, min(2*c.most, mostChunk)
+	return err
+}
+
+// verdicts has one bit for each of the first records of a page: a long list keeps no record.
+type verdicts struct {
+	bits []uint64
+	n    int
+}
+
+func (v *verdicts) add(chosen bool) {
+	if v.n%64 == 0 {
+		v.bits = append(v.bits, 0)
+	}
+	if chosen {
+		v.bits[v.n/64] |= 1 << (v.n % 64)
+	}
+	v.n++
+}
+
+// of returns the chosen ones of records.
+func (v verdicts) of(records iter.Seq[Record]) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		i := 0
+		for rec := range records {
+			if i >= v.n || v.bits[i/64]>>(i%64)&1 != 0 && !yield(rec) {
+				return
+			}
+			i++
+		}
+	}
 }
 
 // firstChunk returns from how many records the page chooses first. A short page may be found in few records.

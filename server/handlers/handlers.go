@@ -34,6 +34,12 @@
 // watch with bookmarks always gets one shortly before its timeout, so that the client continues with the newest revision, and
 // a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events.
 //
+// Field selectors compare the fields of the objects as they are stored, except those in Options.Shown. For these, objects that are
+// stored in another version than that of the URL are converted, many at once, and the values are cached for all lists and watches:
+// with the event and in Options.Forms. An object that cannot be converted has the same error as without a selector. A page of
+// such a list has a continue token if any object follows, whether it matches or not, and no remainingItemCount, as in
+// kube-apiserver.
+//
 // # What does not exist
 //
 // As in kube-apiserver, a path that is not one of the resource is answered with a Status without details if the objects have a Go

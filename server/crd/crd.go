@@ -143,11 +143,10 @@ type RowLimits struct {
 //     when the definition is gone, as in kube-apiserver: a client that may create definitions can add series without a bound. The
 //     series of conversion webhooks are removed.
 //   - A column whose JSONPath does not parse is not refused. This column and those after it are left out, as in kube-apiserver.
-//   - Selectors are evaluated on the stored objects. If a kind has a function in [Options].Conversions or a webhook, the
-//     selectableFields of versions other than the stored one are refused in field selectors (400), and label selectors match the
-//     stored labels, even if a conversion changes them. A field selector compares an object that is stored in an earlier version
-//     by its fields in that version, until the object is migrated (server.Server.MigrateStorage). In kube-apiserver each version
-//     selects by the fields that it shows.
+//   - Label selectors match the stored labels, even if a conversion changes them. In kube-apiserver they match the labels that the
+//     version of the request shows. Readers in the process (server.Server.Readers) compare fields as they are stored: an object
+//     that is stored in an earlier version by its fields in that version, until the object is migrated
+//     (server.Server.MigrateStorage).
 //   - If a webhook is unreachable, objects that are stored in an earlier version cannot be deleted, and neither can their
 //     definition.
 func New(o Options) server.Extension {

@@ -34,6 +34,12 @@
 // watch with bookmarks always gets one shortly before its timeout, so that the client continues with the newest revision, and
 // a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events.
 //
+// Field selectors compare the fields of the objects as they are stored, except those in Options.Shown. For these, objects that are
+// stored in another version than that of the URL are converted, many at once, and the values are cached for all lists and watches:
+// with the event and in Options.Forms. An object that cannot be converted has the same error as without a selector. A page of
+// such a list has a continue token if any object follows, whether it matches or not, and no remainingItemCount, as in
+// kube-apiserver.
+//
 // # What does not exist
 //
 // As in kube-apiserver, a path that is not one of the resource is answered with a Status without details if the objects have a Go
@@ -92,6 +98,10 @@ type Options struct {
 	// Verbs are the verbs to serve, out of those that Storage implements. nil serves all of them. New returns an error for a verb
 	// that Storage does not implement.
 	Verbs []string
+	// Shown are the fields that field selectors compare as the version of Kind shows them: an object that is stored in another
+	// version is converted to look at them. They must be selectable in Kind, which has no Go type, and Storage must be a
+	// *registry.Registry, or pass the Chooser of a Selection to one.
+	Shown []string
 	// Authorizer is called for permissions that a request needs in addition to that of its verb. For a PUT or an apply that
 	// creates its object, it decides if the user may create the object; if Authorizer is nil, the user may. For a DELETE of an
 	// object that cannot be read, it decides if the user has the verb unsafe-delete-ignore-read-errors; if Authorizer is nil,

@@ -99,6 +99,7 @@ func (w *watching) serve(ctx context.Context) {
 
 func (w *watching) run(ctx context.Context, out sink) {
 	w.out = out
+	w.writer.Within(ctx) // a watch ends in time although the object of an event is being converted
 	out.begin()
 	if w.r.Method == http.MethodHead {
 		return

@@ -100,6 +100,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Namespaced:        r.Namespaced,
 		Storage:           r.Custom,
 		Admission:         s.opts.Policy,
+		Shown:             r.Shown,
 		Verbs:             r.Verbs,
 		Models:            r.models,
 		Table:             r.Table,

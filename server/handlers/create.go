@@ -40,6 +40,9 @@ func (c *call) create() error {
 		return err
 	}
 	c.keepSent()
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	return c.withoutFields(func() error {
 		obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
 		if err != nil {

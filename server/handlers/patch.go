@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -25,6 +26,7 @@ type patcher struct {
 	text       []byte
 	manager    string
 	validation codec.Validation
+	checked    func() error   // check, for the first call; before that the object must exist
 	problems   []error        // duplicate fields of the patch text
 	changes    map[string]any // a strategic merge patch, which errors show; if nil, they show the patched object
 }
@@ -36,10 +38,9 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	kind := types.PatchType(strings.TrimSpace(contentType))
-	if !slices.Contains(c.patches, string(kind)) {
-		return codec.UnsupportedMediaType(c.patches)
+	kind, err := c.patchType()
+	if err != nil {
+		return err
 	}
 	text, err := c.readBody()
 	if err != nil {
@@ -65,17 +66,25 @@ func (c *call) patch() error {
 		return c.change(a.apply, update, f)
 	}
 	p := &patcher{call: c, kind: kind, text: text, manager: opts.FieldManager, validation: fieldValidation(opts.FieldValidation)}
-	if err := p.check(); err != nil {
-		return err
+	if !json.Valid(text) {
+		return apierrors.NewBadRequest("invalid JSON patch")
 	}
+	p.checked = sync.OnceValue(p.check)
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
+}
+
+// patchType returns the type of the patch in the body.
+func (c *call) patchType() (types.PatchType, error) {
+	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	contentType = strings.TrimSpace(contentType)
+	if !slices.Contains(c.patches, contentType) {
+		return "", codec.UnsupportedMediaType(c.patches)
+	}
+	return types.PatchType(contentType), nil
 }
 
 // check validates the text of the patch, and finds its duplicate fields and, in a JSON patch, the unknown fields of operations.
 func (p *patcher) check() error {
-	if !json.Valid(p.text) {
-		return apierrors.NewBadRequest("invalid JSON patch")
-	}
 	if err := p.patchBounds.Check(p.text); err != nil {
 		return registry.PatchStatus(err)
 	}
@@ -121,6 +130,9 @@ type jsonPatchOp struct {
 func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		return nil, apierrors.NewNotFound(p.gvr.GroupResource(), p.name)
+	}
+	if err := p.checked(); err != nil {
+		return nil, err
 	}
 	shown, err := p.shown(ctx, current)
 	if err != nil {

@@ -255,7 +255,8 @@ func (e *endpoint) sameKind(d codec.Decoded) error {
 	return excerpt.Invalid(d.GVK.GroupKind(), name, errs)
 }
 
-// sameUID returns an error if a patch changes the uid of the object.
+// sameUID returns an error if a patch changes the uid of the object. A patch of a subresource of a kind without a Go type, which
+// does not change the metadata, may have any uid: patched gets that of current, so that it is no precondition.
 func (c *call) sameUID(current, patched runtime.Object) error {
 	if current == nil {
 		return nil
@@ -267,6 +268,9 @@ func (c *call) sameUID(current, patched runtime.Object) error {
 	m, err := accessor(patched)
 	if err != nil {
 		return err
+	}
+	if c.sub != "" && c.custom() {
+		m.SetUID(was.GetUID())
 	}
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
 		return excerpt.Invalid(c.Kind.GroupKind(), c.name, immutableUID(uid))

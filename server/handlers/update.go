@@ -112,6 +112,9 @@ func (c *call) matchURL(obj runtime.Object) error {
 
 // change calls the storage to make a change, and answers with the result.
 func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, f wire.Form) error {
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	var it wire.Item
 	var created bool
 	var err error

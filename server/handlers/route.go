@@ -13,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // call is one request to an endpoint.
@@ -28,7 +27,7 @@ type call struct {
 	untracked bool               // the change is made without managedFields, because the object was too large with them
 	share     *flowcontrol.Share // of the budget; nil until the request counts something
 	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
-	fieldsErr error              // the error of updating managedFields, for a warning
+	fieldsErr error              // the error of updating managedFields, for the hook
 }
 
 // route finds the endpoint of a request and answers the request.
@@ -139,20 +138,6 @@ func (r *Resource) owns(info *request.Info) bool {
 		return len(info.Parts) == 1 && (r.HasGoType() || info.Verb == "list" || info.Verb == "watch")
 	}
 	return true
-}
-
-// checkPath returns an error for a name or namespace that no object can have. It is called before they become part of a storage
-// key, after the body of the request is checked.
-func (c *call) checkPath() error { return checkSegments(c.name, c.namespace) }
-
-func checkSegments(name, namespace string) error {
-	if msgs := content.IsPathSegmentName(name); len(msgs) > 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(msgs, ";")))
-	}
-	if msgs := content.IsPathSegmentName(namespace); len(msgs) > 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", namespace, strings.Join(msgs, ";")))
-	}
-	return nil
 }
 
 // checkQuery returns an error if a part of the query cannot be parsed. net/url would silently drop that part, which could be the

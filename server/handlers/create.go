@@ -51,6 +51,9 @@ func (c *call) create() error {
 		if err := c.prepareNew(obj); err != nil {
 			return err
 		}
+		if c.unfit != nil {
+			return c.unfit
+		}
 		if obj, err = c.inHub(c.ctx, obj); err != nil {
 			return c.decodeError(err, c.Kind, body)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -91,6 +92,9 @@ func (p *patcher) check() error {
 	if err := codec.CheckObject(p.text, p.limits()); err != nil {
 		return p.beyondLimit(err)
 	}
+	if p.kind == types.StrategicMergePatchType {
+		return p.checkStrategic()
+	}
 	if p.validation == codec.Ignore {
 		return nil
 	}
@@ -104,17 +108,38 @@ func (p *patcher) check() error {
 	} else {
 		fields := map[string]any{}
 		p.problems, err = codec.Unmarshal(p.text, &fields, p.validation)
-		if p.kind == types.StrategicMergePatchType {
-			p.changes = fields
-		}
-	}
-	if err != nil && p.kind == types.StrategicMergePatchType {
-		return apierrors.NewBadRequest(err.Error())
 	}
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	return nil
+}
+
+// checkStrategic is check for a strategic merge patch. A kind and an apiVersion in it are left out, because they change nothing. A
+// patch of null changes nothing either.
+func (p *patcher) checkStrategic() error {
+	var err error
+	if p.problems, err = codec.Unmarshal(p.text, &p.changes, p.validation); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if p.changes == nil {
+		p.text = []byte("{}")
+		return nil
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(p.text, &members); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		switch p.changes[name].(type) {
+		case nil, string:
+			delete(members, name)
+		}
+	}
+	if len(members) < len(p.changes) {
+		p.text, err = json.Marshal(members)
+	}
+	return err
 }
 
 // jsonPatchOp is an operation of a JSON patch. Errors of its decoding show its name, which is that of kube-apiserver.
@@ -153,6 +178,9 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if err := p.matchURL(obj); err != nil {
 		return nil, err
 	}
+	if p.unfit != nil {
+		return nil, &registry.UnfitError{Object: obj, Err: p.unfit}
+	}
 	if obj, err = p.inHub(ctx, obj); err != nil {
 		return nil, p.invalid(text, err)
 	}
@@ -171,17 +199,12 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 			d, err = codec.Decode(p.scheme, codec.JSON(), text, p.Kind, p.validation)
 		}
 	}
-	want := p.Kind
 	switch {
-	case p.Untyped() && err == nil:
-		if err := p.sameKind(d); err != nil {
-			return nil, err
-		}
-	case p.Untyped(): // err is returned below
-	case d.GVK.Kind != "" && d.GVK.Kind != want.Kind:
-		return nil, p.decodeError(fmt.Errorf("a patch cannot change the kind"), d.GVK, text)
-	case d.GVK.Kind != "" && d.GVK != want:
-		return nil, wrongVersion(d.GVK.GroupVersion(), want.GroupVersion())
+	case err != nil:
+	case p.Untyped():
+		p.judgeKind(d)
+	case d.GVK != p.Kind:
+		err = fmt.Errorf("unable to decode %s into %T", d.GVK, p.Known.New())
 	}
 	if err != nil {
 		return nil, p.invalid(text, err)
@@ -202,6 +225,9 @@ func (p *patcher) invalid(text []byte, err error) error {
 	if over := p.beyondLimit(err); over != nil {
 		return over
 	}
+	if p.kind == types.StrategicMergePatchType {
+		err = p.misfit(text, err)
+	}
 	shown := excerpt.OfBytes(text, excerpt.Text)
 	switch {
 	case p.changes == nil:
@@ -211,4 +237,17 @@ func (p *patcher) invalid(text []byte, err error) error {
 		shown = fmt.Sprintf("%+v", p.changes)
 	}
 	return excerpt.Invalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
+}
+
+// misfit returns why an object, which is the result of a strategic merge patch, is not one of the Go type, in the words of
+// kube-apiserver: it does not decode text, but converts a map. If the map can be converted, misfit returns err.
+func (p *patcher) misfit(text []byte, err error) error {
+	object := map[string]any{}
+	if _, bad := codec.Unmarshal(text, &object, codec.Ignore); bad != nil {
+		return err
+	}
+	if why := apiruntime.DefaultUnstructuredConverter.FromUnstructured(object, p.Known.New()); why != nil {
+		return why
+	}
+	return err
 }

@@ -27,6 +27,7 @@ type call struct {
 	untracked bool               // the change is made without managedFields, because the object was too large with them
 	share     *flowcontrol.Share // of the budget; nil until the request counts something
 	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
+	unfit     error              // why the object in the body can never be stored: see judgeKind
 	fieldsErr error              // the error of updating managedFields, for the hook
 }
 

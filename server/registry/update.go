@@ -192,7 +192,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		obj, err = c.update(call, old.DeepCopyObject())
 	}
 	if err != nil {
-		return storage.Outcome{}, err
+		return storage.Outcome{}, c.firstMistake(call, err, was)
 	}
 	m, err := r.accept(obj)
 	if err != nil {
@@ -240,6 +240,20 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 }
 
 func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }
+
+// firstMistake returns the error of the caller's update function, or a mistake of the same request that is found before that.
+func (c *change) firstMistake(call *Call, err error, was metav1.Object) error {
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) {
+		return err
+	}
+	if m, ok := unfit.Object.(metav1.Object); ok {
+		if err := c.preconditions(call, m, was); err != nil {
+			return err
+		}
+	}
+	return unfit.Err
+}
 
 // preconditions compares the uid and resourceVersion of the request with the stored ones.
 func (c *change) preconditions(call *Call, m, was metav1.Object) error {

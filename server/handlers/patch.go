@@ -217,7 +217,8 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 	return d.Object, nil
 }
 
-// invalid returns the error for a patch whose result is not a valid object of the kind.
+// invalid returns the error for a patch whose result is not a valid object of the kind. If it quotes the result, the members are in
+// the order of their names; in kube-apiserver those that the patch does not change are in the order of the fields of the Go type.
 func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why

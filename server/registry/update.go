@@ -335,7 +335,8 @@ func keepSystem(m, was metav1.Object) {
 	}
 }
 
-// judge validates the new state, changes it to its normal form and calls the validators.
+// judge validates the new state, changes it to its normal form and calls the validators. An error in the metadata is one cause of the
+// refusal; kube-apiserver makes it two, because its strategies check the metadata once more.
 func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
 	r := c.registry
 	m, err := r.accept(obj)

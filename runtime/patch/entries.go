@@ -73,7 +73,7 @@ func checkSent(obj, live runtime.Object) error {
 // checkVersions returns an error if a request for a kind without a Go type sends an entry of another kind's version. As in
 // kube-apiserver, all entries of the request are then ignored, while for a kind with a Go type only such an entry is. Entries of
 // versions that stored entries have are allowed, because a version can be removed from the kind: kube-apiserver then keeps all
-// entries as they are for ever, and here they are dropped.
+// entries as they are and answers each apply with 500, and here such entries are dropped.
 func (f *FieldManager) checkVersions(sent, stored []metav1.ManagedFieldsEntry) error {
 	if !f.kind.Untyped() {
 		return nil

@@ -46,7 +46,8 @@
 // A request that is refused changes nothing. Therefore the options of a Table, such as includeObject, are checked before anything
 // else, also those of a read. kube-apiserver checks them when it writes the answer, and says with 400 that it has made the change.
 //
-// A patch whose result has no apiVersion or kind keeps those of the URL. kube-apiserver then reads an object with a Go type in an
+// A patch cannot change the apiVersion to that of another version of the kind: kube-apiserver reads the patched object in that
+// version, which may lose fields. A patch whose result has no apiVersion or kind keeps those of the URL. kube-apiserver then reads an object with a Go type in an
 // internal version, in which it does not find the metadata, and refuses the patch. For an object without a Go type it answers with
 // 500, and the handler with 422.
 //

@@ -53,6 +53,7 @@ var accepted = []acceptance{
 	{reason: "A Status has each cause once. kube-apiserver repeats those of the metadata in an update (registry/update.go).", codes: "^422/422$", at: "^[.]details[.]causes length|^[.]message$", left: "repeated"},
 	{reason: "A message that quotes the patched object has its members in the order of their names (handlers/patch.go).", verb: "^PATCH", codes: "^422/422$", at: "message$", left: `^"( .*patch: )?Invalid value: .*[{]`, right: `^"( .*patch: )?Invalid value: .*[{]`},
 	{reason: "A patch that leaves no apiVersion or kind keeps those of the URL; kube-apiserver then does not find the metadata of a kind with a Go type (handlers/patch.go).", verb: "^PATCH", codes: "^400/(2|422)", left: "was undeterminable"},
+	{reason: "A patch cannot change the apiVersion to another version of the kind, in which kube-apiserver reads the object and loses fields (handlers/handlers.go).", verb: "^PATCH", right: "patch: Invalid value.*(unable to decode|unknown conversion)"},
 	{reason: "A custom resource without an apiVersion is a mistake of the client: 422, not 500 (handlers/requestbody.go).", class: "^custom", codes: "^500/422$", left: "object has no apiVersion field"},
 	{reason: "The scale of a custom resource can be applied; kube-apiserver answers with 500 (registry/scaleview.go).", verb: "^PATCH apply", class: "scale$", codes: "^500/", at: "^code$"},
 	{reason: "After that the replicas have a manager.", class: "^custom", at: "managedFields", right: "scale"},

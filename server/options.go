@@ -151,8 +151,8 @@ type Policy struct {
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger receives starts, stops, panics, answers with a 5xx code, and the reasons for answers with 401, of which at most 10 a
-	// second. nil logs nothing.
+	// Logger receives starts, stops, panics, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
+	// that leave metadata.managedFields as they were. Of the latter two it receives at most 10 a second each. nil logs nothing.
 	Logger *zap.Logger
 	// Checks are further health checks.
 	Checks []Check

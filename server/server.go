@@ -39,6 +39,7 @@ type Server struct {
 	authenticator authn.Authenticator // the policy, or what Policy.WrapAuthenticator made of it
 	policy        *policy
 	refusals      lineLimit   // bounds the log lines about requests that are not authenticated
+	losses        lineLimit   // bounds the log lines about changes without managedFields
 	collects      atomic.Bool // an extension called Host.CollectGarbage
 
 	health    *health
@@ -152,7 +153,7 @@ func (s *Server) setOptions() apiset.Options {
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
 		MaxBodyBytes: l.MaxBodyBytes, MaxDecodedBytes: l.MaxDecodedBytes, MaxMetadataItems: l.MaxMetadataItems, Patches: l.Patches, Bytes: s.bytes,
 		MinWatchTimeout: l.MinWatchTimeout, WriteTimeout: l.WriteTimeout, Selectors: l.resolver().Selectors,
-		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
+		Discovery: s.discovery, OpenAPI: s.openapi, Untracked: s.untracked, NotFound: s.fixed,
 	}
 }
 

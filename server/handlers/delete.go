@@ -31,6 +31,9 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	if unsafe(opts) {
 		if err := c.mayDeleteUnsafely(); err != nil {
 			return err
@@ -142,6 +145,9 @@ func (c *call) deleteCollection() error {
 	if unsafe(opts) {
 		return invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(
 			field.NewPath(unsafeOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
+	}
+	if err := c.checkPath(); err != nil {
+		return err
 	}
 	if c.recordDeleter == nil {
 		list := l.ListOptions

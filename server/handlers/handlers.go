@@ -47,6 +47,16 @@
 // and a Status that names the resource and the verb, for kinds without a Go type as in kube-apiserver, and for all others too, where
 // kube-apiserver names neither.
 //
+// # What is refused
+//
+// A request that is refused changes nothing. Therefore the options of a Table, such as includeObject, are checked before anything
+// else, also those of a read. kube-apiserver checks them when it writes the answer, and says with 400 that it has made the change.
+//
+// A patch cannot change the apiVersion to that of another version of the kind: kube-apiserver reads the patched object in that
+// version, which may lose fields. A patch whose result has no apiVersion or kind keeps those of the URL. kube-apiserver then reads an object with a Go type in an
+// internal version, in which it does not find the metadata, and refuses the patch. For an object without a Go type it answers with
+// 500, and the handler with 422.
+//
 // See [Resource] for the wire formats and for the cost of answers.
 package handlers
 

@@ -20,6 +20,9 @@ func (c *call) watchOrList() error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	switch {
 	case l.Watch && !c.canWatch():
 		return apierrors.NewMethodNotSupported(c.gvr.GroupResource(), "watch")

@@ -200,7 +200,7 @@ func TestProtobufBodyRefused(t *testing.T) {
 		"cut":             {good[:len(good)-5], "the object provided is unrecognized (must be of type ConfigMap): unexpected EOF (6b3873000a0f0a0276311209436f6e6669674d6170"},
 		"an overflow":     {"k8s\x00" + strings.Repeat("\xff", 12), "the object provided is unrecognized (must be of type ConfigMap): proto: integer overflow (6b387300ffffffffffffffffffffffff)"},
 		"another kind":    {sealed(t, "v1", "Secret", configMap("a", "1")), `Secret in version "v1" cannot be handled as a ConfigMap: no kind "Secret" is registered`},
-		"another version": {sealed(t, "v2", "ConfigMap", configMap("a", "1")), "the API version in the data (v2) does not match the expected API version (v1)"},
+		"another version": {sealed(t, "v2", "ConfigMap", configMap("a", "1")), `ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2"`},
 		"another message": {sealed(t, "v1", "ConfigMap", &metav1.ObjectMeta{Name: "a"}), `ConfigMap in version "v1" cannot be handled as a ConfigMap: `},
 	} {
 		for method, target := range map[string]string{"POST": maps, "PUT": maps + "/a"} {

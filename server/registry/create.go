@@ -15,7 +15,26 @@ import (
 )
 
 // CreateRecord implements RecordWriter.
-func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (rec storage.Record, err error) {
+func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error) {
+	m, err := r.accept(obj)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	version, err := versionIn(m)
+	if err != nil { // as in kube-apiserver, a text that is no number is no version
+		version = 0
+	}
+	return r.createFrom(call, obj, opts, sentVersion{number: version, refused: version != 0})
+}
+
+// sentVersion is the resourceVersion in a request that creates an object.
+type sentVersion struct {
+	number  int64 // the answer to a dry run has it
+	refused bool  // the object is not created, unless the request is a dry run
+}
+
+// createFrom is CreateRecord for a request with a version.
+func (r *Registry) createFrom(call *Call, obj runtime.Object, opts *metav1.CreateOptions, version sentVersion) (rec storage.Record, err error) {
 	if opts == nil {
 		opts = &metav1.CreateOptions{}
 	}
@@ -25,9 +44,6 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 	m, err := r.accept(obj)
 	if err != nil {
 		return storage.Record{}, err
-	}
-	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
-		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	m.SetResourceVersion("")
 	if len(call.Policy.Plugins) > 0 {
@@ -43,7 +59,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 		return storage.Record{}, err
 	}
 	warnings := []string{dedupOwners(m, "")}
-	a := &attempt{req: r.request(call, admission.Create, m.GetName(), opts)}
+	a := &attempt{req: r.request(call, admission.Create, m.GetName(), opts), version: version}
 	defer func() { a.end(call, err) }()
 	called := nameOrPrefix(m)
 	if obj, err = r.mutate(call, a.req, obj, nil); err != nil {
@@ -153,9 +169,15 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 	if err := r.validateAdmission(call, a.req, m.GetName(), obj, nil); err != nil {
 		return storage.Record{}, err
 	}
+	if a.version.refused && !call.DryRun {
+		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
 	a.asked = true
 	rec, err := r.store.Create(call.Context, key, obj, storage.WriteOptions{DryRun: call.DryRun})
 	if err == nil {
+		if call.DryRun {
+			rec.Revision = a.version.number
+		}
 		return rec, nil
 	}
 	err = r.status(err, m.GetName())

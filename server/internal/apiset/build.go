@@ -120,6 +120,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Subresources:      map[string]handlers.Subresource{},
 		Hooks:             s.opts.Metrics.Handlers(r.gvr),
 	}
+	opts.Hooks.Untracked = s.opts.Untracked
 	if r.Custom == nil {
 		if opts.Storage, err = s.opts.store(r, stores, opts.Subresources); err != nil {
 			return err

@@ -31,7 +31,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 	}
 	group := server.Group{Name: crd.Spec.Group, Scheme: runtime.NewScheme()}
 	r := &rules{
-		scheme: group.Scheme, hub: hub.Name, versions: map[string]versionRules{},
+		scheme: group.Scheme, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, hub: hub.Name, versions: map[string]versionRules{},
 		resource: schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Status.AcceptedNames.Plural},
 	}
 	convert = convert.explained(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}, r)

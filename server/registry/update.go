@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -13,7 +12,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -319,10 +317,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	if err != nil {
 		return err
 	}
-	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
-	if !slices.Equal(m.GetFinalizers(), was.GetFinalizers()) {
-		problems = append(problems, validation.ValidateFinalizers(m.GetFinalizers(), metadataPath.Child("finalizers"))...)
-	}
+	problems := r.checkChanged(m, was)
 	unqualified, doubts := r.checkFinalizers(m, was.GetFinalizers())
 	problems = append(problems, unqualified...)
 	problems, err = r.checkConstraints(call, problems, obj, old)

@@ -260,12 +260,9 @@ func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	return nil
 }
 
-// uidConflict returns the error of kube-apiserver's storage, with the usual prefix of its keys.
+// uidConflict returns the error of kube-apiserver's storage, which has the key of the object.
 func (r *Registry) uidConflict(call *Call, name, want, got string) error {
-	key := "/registry/" + r.resource.Resource
-	if group := r.kind.GVK.Group; group != "" {
-		key = "/registry/" + group + "/" + r.resource.Resource
-	}
+	key := r.path
 	if ns := call.Namespace; r.namespaced {
 		key += "/" + ns
 	}
@@ -326,7 +323,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	}
 	problems = append(problems, r.checkScale(call, obj, c.endpoint.subresource == "status")...)
 	if f := c.endpoint.validate; f != nil {
-		problems = append(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj)...)
+		problems = appendDistinct(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj))
 	}
 	if len(problems) > 0 {
 		return r.invalid(c.name, problems)

@@ -32,14 +32,13 @@ type patcher struct {
 // patch answers PATCH.
 func (c *call) patch() error {
 	defer c.limit()()
-	f, err := c.forms.Negotiate(c.r, wire.OneObject)
+	kind, err := c.patchType()
 	if err != nil {
 		return err
 	}
-	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	kind := types.PatchType(strings.TrimSpace(contentType))
-	if !slices.Contains(c.patches, string(kind)) {
-		return codec.UnsupportedMediaType(c.patches)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
+	if err != nil {
+		return err
 	}
 	text, err := c.readBody()
 	if err != nil {
@@ -69,6 +68,16 @@ func (c *call) patch() error {
 		return err
 	}
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
+}
+
+// patchType returns the type of a patch, which its Content-Type names.
+func (c *call) patchType() (types.PatchType, error) {
+	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	kind := strings.TrimSpace(contentType)
+	if !slices.Contains(c.patches, kind) {
+		return "", codec.UnsupportedMediaType(c.patches)
+	}
+	return types.PatchType(kind), nil
 }
 
 // check validates the text of the patch, and finds its duplicate fields and, in a JSON patch, the unknown fields of operations.

@@ -86,6 +86,9 @@ type Options struct {
 // must work when they are called again. A request with a resourceVersion is never applied to an object with another
 // resourceVersion: it ends with 409 Conflict.
 //
+// A dry run is answered as the write would be. kube-apiserver answers it with the metadata.selfLink of the request, too, which it
+// does not store.
+//
 // # Field management
 //
 // The handlers compute metadata.managedFields, in the update functions that they pass. If an object comes without entries, the

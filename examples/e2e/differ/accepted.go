@@ -72,7 +72,6 @@ var named = []acceptance{
 	{reason: "dry run of a create with a resourceVersion: the answer has it in kube-apiserver", at: "^[.]metadata[.]resourceVersion$", right: "^none$"},
 	{reason: "managedFields of a request that cannot be read: no managedFields, or those of the request", at: "managedFields", verb: "^(POST|PUT)"},
 	{reason: "deeper paths below a subresource", class: "subresource wrong method"},
-	{reason: "a read not older than a resourceVersion is older than the last write", verb: "at a resourceVersion$", class: "^(typed|events|custom) ", codes: "^(200/200|404/200|200/404)$"},
 	{reason: "an applied configuration that does not fit the kind: other mistakes are reported first", verb: "^PATCH apply", codes: "^500/", at: "^code$", left: "failed to create typed patch object|failed to convert new object"},
 	{reason: "a creationTimestamp that is no time: custom resources drop it in kube-apiserver", at: "^code$", class: "^custom", right: `parsing time "(yesterday|\\\\"yesterday)`},
 	{reason: "the uid in an applied status is not compared by kube-apiserver", verb: "^PATCH apply", class: "status$", at: "^code$", right: "metadata.uid: Invalid value"},

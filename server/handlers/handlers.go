@@ -45,8 +45,8 @@
 // For kinds with a Go type, the Accept header must name a media type that there is, or */*, and a patch must have a Content-Type that
 // there is. Both are checked before anything else in the request. The other kinds also accept a range such as application/*.
 //
-// A PartialObjectMetadataList of one object is refused before the request is read, so that nothing is written. kube-apiserver makes
-// the change, and then refuses to answer with it.
+// A form that the answer cannot have, such as a PartialObjectMetadataList of one object, is refused before the request is read, so
+// that nothing is written. kube-apiserver makes the change, and then refuses to answer with it.
 //
 // See [Resource] for the wire formats and for the cost of answers.
 package handlers

@@ -35,7 +35,7 @@ var accepted = []acceptance{
 		verb: "^PATCH apply", codes: "^500/400$", at: "^code$", left: "failed to create typed patch object|failed to convert new object"},
 	{reason: "A strategic merge patch with an unknown directive is a mistake of the client: 400, not 500 (patch/strategic-directives).",
 		verb: "^PATCH", codes: "^500/400$", at: "^code$", left: "unknown patch type|[Uu]nable to find|[Uu]nrecognized|directive|does not contain declared merge key|retainKeys|deleteFromPrimitive|setElementOrder"},
-	{reason: "PartialObjectMetadataList of one object is refused (errors/read-not-acceptable-keelson).", right: "you requested PartialObjectMetadataList, but the requested object is not a list"},
+	{reason: "A form that the answer cannot have is refused before the request is read (package handlers, errors/read-not-acceptable-keelson).", right: "you requested PartialObjectMetadata(List, but the requested object is not a list|, but the requested object is a list)"},
 	{reason: "For kinds with a Go type, the refusal of a media type lists those that there are, as kube-apiserver does for custom resources (errors/patch-media-type).",
 		codes: "^(406/406|415/415)$", at: "^[.](message|details)$|^[.]details[.]", class: "^(typed|events|namespaces|customresourcedefinitions)"},
 	{reason: "For kinds with a Go type, a 405 names the verb and the resource (errors/all-namespaces-typed).", codes: "^405/405$", at: "^[.](message|details)|^header Allow"},

@@ -99,7 +99,8 @@ func (h *health) all(endpoint string) http.HandlerFunc {
 		if unknown := unused(excluded); len(unknown) > 0 {
 			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(unknown, ", "))
 		}
-		healthHeaders(w)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if failures.Len() > 0 {
 			h.logger.Warn("health check failed", zap.String("endpoint", endpoint), zap.String("failures", failures.String()))
 			w.WriteHeader(http.StatusInternalServerError)
@@ -134,20 +135,14 @@ func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Reque
 	if i < 0 {
 		return false
 	}
-	healthHeaders(w)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	err := checks[i].Check(r.Context())
 	h.onCheck(name, endpoint, err)
 	if err != nil {
 		h.logger.Warn("health check failed", zap.String("endpoint", endpoint), zap.String("failures", fmt.Sprintf("%s: %v", name, err)))
-		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, "internal server error: %s\n", storage.Public(err))
+		http.Error(w, fmt.Sprintf("internal server error: %s", storage.Public(err)), http.StatusInternalServerError)
 		return true
 	}
 	fmt.Fprint(w, "ok")
 	return true
-}
-
-func healthHeaders(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 }

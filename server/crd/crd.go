@@ -103,6 +103,8 @@ type RowLimits struct {
 //     alternates.
 //   - The deletion of objects passes admission as the user system:apiserver, so that a plug-in can refuse it. The condition
 //     Terminating has the refusal, and the deletion is tried again. In kube-apiserver the deletion does not pass admission.
+//   - Definitions are stored as v1, and their storageVersionHash in discovery is that of v1. kube-apiserver stores them as v1beta1.
+//   - A Table of no definitions has an empty list of rows, and not null, and the status of a definition can be read as a Table.
 //   - A DELETE of the collection of definitions deletes each of them. In kube-apiserver it leaves the objects stored.
 //   - A create of an object in the first two seconds after its definition was established is not delayed, as it is in
 //     kube-apiserver.

@@ -45,7 +45,14 @@
 // As in kube-apiserver, a path that is not one of the resource is answered with a Status without details if the objects have a Go
 // type, and with the text "404 page not found" if they have none. A method that the resource does not have is answered with 405
 // and a Status that names the resource and the verb, for kinds without a Go type as in kube-apiserver, and for all others too, where
-// kube-apiserver names neither.
+// kube-apiserver names neither. HEAD is one of these methods if the objects have a Go type. If they have none, it is GET without a
+// body.
+//
+// For kinds with a Go type, the Accept header must name a media type that there is, or */*, and a patch must have a Content-Type that
+// there is. Both are checked before anything else in the request. The other kinds also accept a range such as application/*.
+//
+// A form that the answer cannot have, such as a PartialObjectMetadataList of one object, is refused before the request is read, so
+// that nothing is written. kube-apiserver makes the change, and then refuses to answer with it.
 //
 // # What is refused
 //

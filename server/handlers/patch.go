@@ -35,11 +35,11 @@ type patcher struct {
 // patch answers PATCH.
 func (c *call) patch() error {
 	defer c.limit()()
-	f, err := c.forms.Negotiate(c.r, wire.OneObject)
+	kind, err := c.patchType()
 	if err != nil {
 		return err
 	}
-	kind, err := c.patchType()
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ func (c *call) patch() error {
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
 }
 
-// patchType returns the type of the patch in the body.
+// patchType returns the type of a patch, which its Content-Type names.
 func (c *call) patchType() (types.PatchType, error) {
 	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	contentType = strings.TrimSpace(contentType)
-	if !slices.Contains(c.patches, contentType) {
+	kind := strings.TrimSpace(contentType)
+	if !slices.Contains(c.patches, kind) {
 		return "", codec.UnsupportedMediaType(c.patches)
 	}
-	return types.PatchType(contentType), nil
+	return types.PatchType(kind), nil
 }
 
 // check validates the text of the patch, and finds its duplicate fields and, in a JSON patch, the unknown fields of operations.

@@ -225,13 +225,31 @@ func (c *call) withoutName() error {
 
 // serve runs f, if the endpoint has the verb, and answers with its error.
 func (c *call) serve(has bool, verb string, f func() error) {
-	if !has {
+	if !has || c.r.Method == http.MethodHead && c.HasGoType() {
 		c.refuse(verb)
 		return
 	}
-	if err := f(); err != nil {
+	err := c.checkTypes(verb)
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
 		c.fail(err)
 	}
+}
+
+// checkTypes checks the media types of a request for a kind with a Go type. In kube-apiserver the router does that, before anything
+// else in the request is read.
+func (c *call) checkTypes(verb string) error {
+	if !c.HasGoType() {
+		return nil
+	}
+	if verb == "patch" {
+		if _, err := c.patchType(); err != nil {
+			return err
+		}
+	}
+	return c.forms.CheckNames(c.r, verb == "list" || verb == "watch")
 }
 
 func (c *call) refuse(verb string) {

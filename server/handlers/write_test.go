@@ -84,7 +84,7 @@ func TestBodies(t *testing.T) {
 		{"resourceVersion", "POST", base, `{"metadata":{"name":"z","resourceVersion":"5"}}`, "", 400, bad, "resourceVersion should not be set on objects to be created"},
 		{"PUT nothing", "PUT", base + "/none", `{"metadata":{"name":"none"}}`, "", 404, metav1.StatusReasonNotFound, `widgets.example.com "none" not found`},
 		{"stale PUT", "PUT", base + "/a", `{"metadata":{"name":"a","resourceVersion":"1"}}`, "", 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.com "a": the object has been modified; please apply your changes to the latest version and try again`},
-		{"accept", "POST", base, yes, "Accept: text/html", 406, metav1.StatusReasonNotAcceptable, "only the following media types are accepted: application/json, application/yaml"},
+		{"accept", "POST", base, yes, "Accept: text/html", 406, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := h.now(t)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // CreateRecord implements RecordWriter.
@@ -140,19 +141,9 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 			return storage.Record{}, err
 		}
 	}
-	unqualified, doubts := r.checkFinalizers(m, nil)
-	problems, err := r.checkConstraints(call, append(r.checkNew(m), unqualified...), obj, nil)
-	if err != nil {
+	if err := r.judgeNew(call, obj, m); err != nil {
 		return storage.Record{}, err
 	}
-	problems = append(problems, r.checkScale(call, obj, false)...)
-	if f := r.strategy.validate; f != nil {
-		problems = append(problems, r.forClient(call, f(call, obj), obj)...)
-	}
-	if len(problems) > 0 {
-		return storage.Record{}, r.invalid(m.GetName(), problems)
-	}
-	warn(call, doubts)
 	if f := r.strategy.warnOnCreate; f != nil {
 		warn(call, f(call, obj))
 	}
@@ -185,6 +176,33 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 		err = r.explainExists(call, key, err)
 	}
 	return storage.Record{}, err
+}
+
+// judgeNew validates a new object. If it is valid, the client is warned of its finalizers.
+func (r *Registry) judgeNew(call *Call, obj runtime.Object, m metav1.Object) error {
+	metadata := r.checkNew(m)
+	unqualified, doubts := r.checkFinalizers(m, nil)
+	metadata = append(metadata, unqualified...)
+	var problems field.ErrorList
+	if !r.strategy.metadataLast {
+		problems, metadata = metadata, nil
+	}
+	problems, err := r.checkConstraints(call, problems, obj, nil)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, r.checkScale(call, obj, false)...)
+	if f := r.strategy.validate; f != nil {
+		problems = append(problems, r.forClient(call, f(call, obj), obj)...)
+	}
+	if len(problems) == 0 {
+		problems = metadata
+	}
+	if len(problems) > 0 {
+		return r.invalid(m.GetName(), problems)
+	}
+	warn(call, doubts)
+	return nil
 }
 
 // explainExists adds to the error that the existing object is being deleted, if it is.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -14,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -289,12 +287,9 @@ func versionIn(m metav1.Object) (int64, error) {
 	return int64(min(version, math.MaxInt64)), nil //nolint:gosec // within the range
 }
 
-// uidConflict returns the error of kube-apiserver's storage, with the usual prefix of its keys.
+// uidConflict returns the error of kube-apiserver's storage, which has the key of the object.
 func (r *Registry) uidConflict(call *Call, name, want, got string) error {
-	key := "/registry/" + r.resource.Resource
-	if group := r.kind.GVK.Group; group != "" {
-		key = "/registry/" + group + "/" + r.resource.Resource
-	}
+	key := r.path
 	if ns := call.Namespace; r.namespaced {
 		key += "/" + ns
 	}
@@ -347,10 +342,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	if err != nil {
 		return err
 	}
-	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
-	if !slices.Equal(m.GetFinalizers(), was.GetFinalizers()) {
-		problems = append(problems, validation.ValidateFinalizers(m.GetFinalizers(), metadataPath.Child("finalizers"))...)
-	}
+	problems := r.checkChanged(m, was)
 	unqualified, doubts := r.checkFinalizers(m, was.GetFinalizers())
 	problems = append(problems, unqualified...)
 	problems, err = r.checkConstraints(call, problems, obj, old)
@@ -359,7 +351,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	}
 	problems = append(problems, r.checkScale(call, obj, c.endpoint.subresource == "status")...)
 	if f := c.endpoint.validate; f != nil {
-		problems = append(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj)...)
+		problems = appendDistinct(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj))
 	}
 	if len(problems) > 0 {
 		return r.invalid(c.name, problems)

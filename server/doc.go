@@ -113,6 +113,7 @@
 //	  encodings of objects kept for later requests           64 MiB, at most a sixteenth of the memory      Limits.FormBytes                            nothing
 //	  wait for a cache that is being filled                  3 s                                            Limits.CacheWait                            429, Retry-After 1 to 30 s
 //	  part of a list read at a time without a cache          1 MiB                                          -                                           nothing
+//	  objects converted at once for a field selector         500, about 1 MiB                               -                                           nothing
 //	  size of a bolt file                                    all of the disk except 64 MiB or less (Linux)  bolt.Options.Quota                          507 for writes that make it grow
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500

@@ -104,6 +104,7 @@ func (s *Server) Install(e Extension) error {
 		return err
 	}
 	installed = true
+	h.i.run(h.i.hooks)
 	return nil
 }
 

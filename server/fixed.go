@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 )
@@ -89,16 +90,16 @@ func (f *fixed) set(path string, h http.Handler) {
 	f.current.Store(f.build())
 }
 
-// build returns the handlers of the paths as they are now. The caller holds mu, unless f is not used yet.
+// build returns the handlers of the paths as they are now. Most of them ignore the method of a request, as in kube-apiserver. The caller holds mu, unless f is not used yet.
 func (f *fixed) build() *fixedPaths {
 	s, p := f.s, &fixedPaths{exact: map[string]http.Handler{}, below: map[string]http.Handler{}}
-	p.exact["/"] = readOnly(f.index)
+	p.exact["/"] = http.HandlerFunc(f.index)
 	p.exact["/index.html"] = p.exact["/"]
-	version := readOnly(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.version) })
-	p.exact["/version"], p.exact["/version/"] = version, version
+	p.exact["/version"] = http.HandlerFunc(f.version)
+	p.exact["/version/"] = p.exact["/version"]
 	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
-		p.exact["/"+endpoint] = readOnly(s.health.all(endpoint))
-		p.below["/"+endpoint+"/"] = readOnly(func(w http.ResponseWriter, r *http.Request) {
+		p.exact["/"+endpoint] = s.health.all(endpoint)
+		p.below["/"+endpoint+"/"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !s.health.one(endpoint, strings.TrimPrefix(r.URL.Path, "/"+endpoint+"/"), w, r) {
 				f.notFound(w, r)
 			}
@@ -121,17 +122,6 @@ func (f *fixed) build() *fixedPaths {
 		p.most = max(p.most, len(path))
 	}
 	return p
-}
-
-// readOnly answers requests other than GET and HEAD with 405.
-func readOnly(h http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			response.Refuse(w, r, http.StatusMethodNotAllowed)
-			return
-		}
-		h(w, r)
-	})
 }
 
 // discovery serves the roots of the API and of its groups. A request of a resource reaches it only if the resource does not
@@ -187,6 +177,13 @@ func (f *fixed) index(w http.ResponseWriter, _ *http.Request) {
 	f.mu.Unlock()
 	slices.Sort(paths)
 	writeJSON(w, http.StatusOK, map[string][]string{"paths": slices.Compact(paths)})
+}
+
+// version answers with the version of the server.
+func (f *fixed) version(w http.ResponseWriter, r *http.Request) {
+	if response.Routed(w, r, []string{codec.JSON().MediaType()}) {
+		writeJSON(w, http.StatusOK, f.s.version)
+	}
 }
 
 // writeJSON writes v indented, as kube-apiserver writes answers that are not API objects.

@@ -98,6 +98,17 @@ type KindOptions[P runtime.Object] struct {
 	// metadata.namespace. Each path leads to a string, a boolean or an integer. If a kind has several versions, field selectors
 	// can use the fields of the hub. Another version may have all or some of the same paths, and others by RenamedFields.
 	SelectableFields []string
+	// ShownFields are those of SelectableFields that field selectors compare as this version shows the objects: an object that is
+	// stored in another version is converted to look at them. They are for a kind without a Go type that has a Schema in each
+	// version. If such a kind has Convert or ConvertAll, all SelectableFields of a version that is not the hub are ShownFields, and
+	// so are those of the hub if another version is Stored. Set them in the hub as long as objects may be stored in other versions,
+	// where Convert would find the fields elsewhere.
+	//
+	// A list with such a selector looks at all objects in its namespace, and a watch at all changes there. The objects are
+	// converted many at a time. The values of the fields are cached, so that lists and watches share them: see Limits.FormBytes.
+	// An object that cannot be converted fails the list or ends the watch, as it does without a selector. ShownFields cannot be
+	// IndexFields: an index would need the conversion of each object when it is written.
+	ShownFields []string
 	// NoStatus leaves out /status. Then the field status, if there is one, is an ordinary field. Without NoStatus a type with a
 	// status (other than struct{}) has /status, and its status can be written only there.
 	NoStatus bool
@@ -261,6 +272,7 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 		Strategy:      registry.Erase(opts.Strategy),
 		PlainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
 		Selectable:    slices.Concat(opts.SelectableFields, slices.Sorted(maps.Keys(opts.SelectableFrom))),
+		Shown:         opts.ShownFields,
 		Renamed:       opts.RenamedFields,
 		StoragePath:   opts.StoragePath,
 		IsHub:         opts.Hub,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
@@ -22,6 +23,8 @@ type Check struct {
 	Check func(ctx context.Context) error
 	// ReadyOnly leaves the check out of /healthz and /livez. Its failure means that the server is alive, but not ready to serve.
 	ReadyOnly bool
+
+	starts bool // of a hook: /livez passes while Serving.LivezGrace lasts
 }
 
 // health serves /healthz, /livez and /readyz, in the form of
@@ -29,6 +32,7 @@ type Check struct {
 type health struct {
 	logger  *zap.Logger
 	onCheck func(name, endpoint string, err error) // called after each check
+	grace   time.Time                              // until then checks of hooks do not fail /livez
 
 	mu     sync.RWMutex // guards checks
 	checks []Check
@@ -53,7 +57,11 @@ func (h *health) of(endpoint string) []Check {
 	defer h.mu.RUnlock()
 	var out []Check
 	for _, c := range h.checks {
-		if !c.ReadyOnly || endpoint == "readyz" {
+		switch {
+		case c.ReadyOnly && endpoint != "readyz":
+		case c.starts && endpoint == "livez" && time.Now().Before(h.grace):
+			out = append(out, Check{Name: c.Name, Check: func(context.Context) error { return nil }})
+		default:
 			out = append(out, c)
 		}
 	}
@@ -99,7 +107,8 @@ func (h *health) all(endpoint string) http.HandlerFunc {
 		if unknown := unused(excluded); len(unknown) > 0 {
 			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(unknown, ", "))
 		}
-		healthHeaders(w)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if failures.Len() > 0 {
 			h.logger.Warn("health check failed", zap.String("endpoint", endpoint), zap.String("failures", failures.String()))
 			w.WriteHeader(http.StatusInternalServerError)
@@ -134,20 +143,14 @@ func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Reque
 	if i < 0 {
 		return false
 	}
-	healthHeaders(w)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	err := checks[i].Check(r.Context())
 	h.onCheck(name, endpoint, err)
 	if err != nil {
 		h.logger.Warn("health check failed", zap.String("endpoint", endpoint), zap.String("failures", fmt.Sprintf("%s: %v", name, err)))
-		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, "internal server error: %s\n", storage.Public(err))
+		http.Error(w, fmt.Sprintf("internal server error: %s", storage.Public(err)), http.StatusInternalServerError)
 		return true
 	}
 	fmt.Fprint(w, "ok")
 	return true
-}
-
-func healthHeaders(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 }

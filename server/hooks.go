@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/keelson-dev/keelson/server/internal/apiset"
 	"go.uber.org/zap"
 )
 
 // Hook is work that an extension does once, when the server serves what the extension adds, such as making objects that must exist.
+// See Host.Start.
 type Hook struct {
 	// Name is the name of the hook, which all extensions share. /readyz, /livez and /healthz have a check "poststarthook/" and the
 	// name, which fails until Run has returned nil.
@@ -31,7 +32,7 @@ const hookCheck = "poststarthook/"
 type hooks struct {
 	mu    sync.Mutex // guards known and stops
 	known map[string]*hooking
-	stops []stopHook
+	stops []stopHook // in the order in which they were added
 }
 
 // hooking is a hook that was begun or will be.
@@ -45,10 +46,36 @@ type stopHook struct {
 	run  func(ctx context.Context) error
 }
 
-// check returns an error if hooks cannot be added to those that are known: if a name is taken, or if a hook would wait for ever.
-func (h *hooks) check(more []Hook) error {
+// add makes hooks known. It returns an error, and adds none, if a name is taken, or if a hook would wait for ever.
+func (h *hooks) add(more []Hook) ([]*hooking, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.check(more); err != nil {
+		return nil, err
+	}
+	if h.known == nil {
+		h.known = map[string]*hooking{}
+	}
+	var added []*hooking
+	for _, m := range more {
+		one := &hooking{Hook: m, done: make(chan struct{})}
+		h.known[m.Name] = one
+		added = append(added, one)
+	}
+	return added, nil
+}
+
+// remove forgets hooks that will not run, because Install has failed.
+func (h *hooks) remove(all []*hooking) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range all {
+		delete(h.known, one.Name)
+	}
+}
+
+// check is for add.
+func (h *hooks) check(more []Hook) error {
 	after := map[string][]string{}
 	for _, m := range more {
 		if m.Name == "" || m.Run == nil {
@@ -65,41 +92,31 @@ func (h *hooks) check(more []Hook) error {
 				return fmt.Errorf("server: hook %q is to run after %q, which no extension has added: install that one before, or name another", m.Name, name)
 			}
 		}
-		if cycle := cycleFrom(m.Name, after, nil); cycle != nil {
-			return fmt.Errorf("server: hook %q waits for itself: %s", m.Name, strings.Join(cycle, " after "))
+	}
+	ended := map[string]bool{} // hooks that wait for none of more, or only for those that are ended
+	for len(ended) < len(more) {
+		before := len(ended)
+		for _, m := range more {
+			if !slices.ContainsFunc(m.After, func(name string) bool { _, new := after[name]; return new && !ended[name] }) {
+				ended[m.Name] = true
+			}
+		}
+		if len(ended) == before {
+			return fmt.Errorf("server: the hooks %s wait for each other: leave out a name in After", strings.Join(left(more, ended), ", "))
 		}
 	}
 	return nil
 }
 
-// cycleFrom returns a way from the last name of path to a name that is on the path already, or nil if there is none.
-func cycleFrom(name string, after map[string][]string, path []string) []string {
-	path = append(path, name)
-	if slices.Contains(path[:len(path)-1], name) {
-		return path
-	}
-	for _, next := range after[name] {
-		if cycle := cycleFrom(next, after, path); cycle != nil {
-			return cycle
+// left returns the names of the hooks that are not in ended, quoted.
+func left(all []Hook, ended map[string]bool) []string {
+	var names []string
+	for _, h := range all {
+		if !ended[h.Name] {
+			names = append(names, strconv.Quote(h.Name))
 		}
 	}
-	return nil
-}
-
-// add makes hooks known, which check has accepted.
-func (h *hooks) add(more []Hook) []*hooking {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var added []*hooking
-	for _, m := range more {
-		one := &hooking{Hook: m, done: make(chan struct{})}
-		if h.known == nil {
-			h.known = map[string]*hooking{}
-		}
-		h.known[m.Name] = one
-		added = append(added, one)
-	}
-	return added
+	return names
 }
 
 // wait returns nil when the hooks of these names have ended, or the error of ctx.
@@ -108,6 +125,9 @@ func (h *hooks) wait(ctx context.Context, names []string) error {
 		h.mu.Lock()
 		one := h.known[name]
 		h.mu.Unlock()
+		if one == nil { // its Install has failed
+			return fmt.Errorf("it is to run after %q, whose extension could not be installed", name)
+		}
 		select {
 		case <-one.done:
 		case <-ctx.Done():
@@ -115,4 +135,89 @@ func (h *hooks) wait(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
+}
+
+// begin runs hooks in the background, each after those that it waits for.
+func (s *Server) begin(i *installation, all []*hooking) {
+	for _, one := range all {
+		i.begin(func(ctx context.Context) {
+			err := s.hooks.wait(ctx, one.After)
+			if err == nil {
+				err = guarded(ctx, one.Run)
+			}
+			switch {
+			case err == nil:
+				close(one.done)
+			case ctx.Err() == nil:
+				s.fail(fmt.Errorf("server: hook %q: %w", one.Name, err))
+			}
+		})
+	}
+}
+
+// guarded calls f, and returns a panic as an error.
+func guarded(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v", value)
+		}
+	}()
+	return f(ctx)
+}
+
+// fail ends a server that Run or Serve serves, with an error. Only the first error counts.
+func (s *Server) fail(err error) {
+	s.opts.Observe.Logger.Error("the server ends", zap.Error(err))
+	select {
+	case s.failure <- err:
+	default:
+	}
+}
+
+// check returns the health check of a hook.
+func (h *hooking) check() Check {
+	return Check{Name: hookCheck + h.Name, starts: true, Check: func(context.Context) error {
+		select {
+		case <-h.done:
+			return nil
+		default:
+			return errors.New("not finished")
+		}
+	}}
+}
+
+// stop calls the functions that BeforeStop has added, all at the same time, and returns when they have returned or ctx ends.
+func (s *Server) stop(ctx context.Context) {
+	s.hooks.mu.Lock()
+	stops := slices.Clone(s.hooks.stops)
+	s.hooks.mu.Unlock()
+	var all sync.WaitGroup
+	for _, one := range stops {
+		all.Go(func() {
+			if err := guarded(ctx, one.run); err != nil {
+				s.opts.Observe.Logger.Error("a function before the stop failed", zap.String("name", one.name), zap.Error(err))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Start adds hooks, which run in the background after Install has returned. If Start returns an error, none is added: a name is taken,
+// or a hook would wait for a hook that no extension has added, or for itself.
+func (h *Host) Start(all ...Hook) error {
+	return h.i.start(slices.Clone(all))
+}
+
+// BeforeStop adds a function that Run and Serve call when the server begins to end, while it still serves. They wait for all of these
+// functions, for at most Limits.RequestTimeout, after which ctx ends. An error is logged. The name is for the log.
+func (h *Host) BeforeStop(name string, f func(ctx context.Context) error) error {
+	if name == "" || f == nil {
+		return fmt.Errorf("server: Host.BeforeStop %q: want a name and a function", name)
+	}
+	return h.i.do(func(*members) {
+		hooks := &h.s.hooks
+		hooks.mu.Lock()
+		defer hooks.mu.Unlock()
+		hooks.stops = append(hooks.stops, stopHook{name, f})
+	})
 }

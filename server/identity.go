@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/credentials"
-	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
 )
 
@@ -61,51 +57,6 @@ func (s *Server) certificateRenewed(until time.Time, err error) {
 		return
 	}
 	s.opts.Observe.Logger.Info("the serving certificate was renewed", zap.Time("until", until))
-}
-
-// unauthenticated logs why a request is answered with 401. Of many requests it logs a few each second, with the number of those
-// that were not logged.
-func (s *Server) unauthenticated(r *http.Request, err error) {
-	if err == nil {
-		return
-	}
-	dropped, ok := s.refusals.take(time.Now())
-	if !ok {
-		return
-	}
-	fields := []zap.Field{zap.String("audit-id", request.AuditIDFrom(r.Context())), zap.String("error", authz.Shorten(err.Error()))}
-	if dropped > 0 {
-		fields = append(fields, zap.Int64("dropped", dropped))
-	}
-	s.opts.Observe.Logger.Info("unable to authenticate the request", fields...)
-}
-
-// maxLines is the number of lines that a lineLimit allows each second.
-const maxLines = 10
-
-// lineLimit bounds how many lines clients can make the server log. The zero lineLimit is ready to use.
-type lineLimit struct {
-	mu      sync.Mutex // guards all below
-	since   time.Time  // start of the current second
-	lines   int        // lines in the current second
-	dropped int64      // lines not allowed since the last one that was
-}
-
-// take reports whether a line may be logged now. dropped is the number of lines that were not allowed since the last one that
-// was.
-func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.since) >= time.Second {
-		l.since, l.lines = now, 0
-	}
-	if l.lines == maxLines {
-		l.dropped++
-		return 0, false
-	}
-	l.lines++
-	dropped, l.dropped = l.dropped, 0
-	return dropped, true
 }
 
 // administrator authenticates the administrator of Credentials, by certificate and by token.

@@ -24,6 +24,7 @@ type installation struct {
 	phase   phase
 	steps   []func(m *members) // changes of the policy, and all others that cannot fail
 	paths   []path
+	hooks   []*hooking
 	closers []func()
 }
 
@@ -78,6 +79,33 @@ func (i *installation) handle(at string, h http.Handler) error {
 	}
 	i.paths = append(i.paths, path{at, h})
 	return nil
+}
+
+// start adds hooks, which begin now if the extension is installed, and otherwise when it is.
+func (i *installation) start(all []Hook) error {
+	i.mu.Lock()
+	phase := i.phase
+	if phase == phaseAbandoned {
+		i.mu.Unlock()
+		return apiset.ErrAbandoned
+	}
+	added, err := i.s.hooks.add(all)
+	if phase == phaseCollecting {
+		i.hooks = append(i.hooks, added...)
+	}
+	i.mu.Unlock()
+	if err == nil && phase == phasePublished {
+		i.run(added)
+	}
+	return err
+}
+
+// run begins hooks.
+func (i *installation) run(all []*hooking) {
+	for _, one := range all {
+		i.s.health.add(one.check())
+	}
+	i.s.begin(i, all)
 }
 
 // begin runs work in the background. If the server has ended or Install has failed, work is called before begin returns, with a
@@ -179,6 +207,7 @@ func (i *installation) abandon() {
 	i.mu.Lock()
 	i.phase = phaseAbandoned
 	closers := i.closers
+	s.hooks.remove(i.hooks)
 	for _, p := range i.paths {
 		s.fixed.fill(p.at, nil)
 	}

@@ -99,15 +99,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	go func() {
 		failed <- hs.ServeTLS(transport.NewListener(ln, s.opts.Limits.WriteTimeout, s.connections), "", "")
 	}()
-	err := s.announce(ctx, cmp.Or(s.opts.Serving.URL, "https://"+host))
-	if err == nil {
-		select {
-		case <-ctx.Done():
-		case <-s.life.Done(): // Close was called
-		case err = <-failed:
-			failed <- err
-		}
-	}
+	err := s.untilEnd(ctx, cmp.Or(s.opts.Serving.URL, "https://"+host), failed)
 	s.opts.Observe.Logger.Info("stopping")
 	s.leaving.Store(true)
 	if err == nil && ctx.Err() != nil {
@@ -121,6 +113,38 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	err = errors.Join(err, s.Close())
 	s.opts.Observe.Logger.Info("stopped", zap.Error(err))
 	return err
+}
+
+// untilEnd announces the server, and waits until ctx or the server ends, or a hook or the listener fails, also before the server is
+// ready. The error is that of a failure.
+func (s *Server) untilEnd(ctx context.Context, url string, failed chan error) error {
+	begun, cancel := context.WithCancel(ctx)
+	announced := make(chan error, 1) // nil when announce has returned
+	go func(result chan<- error) { result <- s.announce(begun, url) }(announced)
+	defer func() {
+		cancel()
+		if announced != nil {
+			<-announced
+		}
+	}()
+	for {
+		select {
+		case err := <-announced:
+			announced = nil
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		case <-s.life.Done(): // Close was called
+			return nil
+		case err := <-s.failure:
+			return err
+		case err := <-failed:
+			failed <- err
+			return err
+		}
+	}
 }
 
 // announce writes the kubeconfig, waits until the server is ready, and then logs that and calls Serving.Ready. If the server ends
@@ -186,8 +210,17 @@ func (s *Server) CheckReady(ctx context.Context) error {
 	return nil
 }
 
-// delay serves as before for Serving.ShutdownDelay, or until Close is called or the listener fails.
+// delay calls the functions of BeforeStop, and serves as before for Serving.ShutdownDelay, or until Close is called or the listener
+// fails.
 func (s *Server) delay(failed chan error) {
+	ctx, cancel := context.WithTimeout(s.life, s.opts.Limits.RequestTimeout)
+	defer cancel()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.stop(ctx)
+	}()
+	defer func() { <-stopped }()
 	select {
 	case <-time.After(s.opts.Serving.ShutdownDelay):
 	case <-s.life.Done():

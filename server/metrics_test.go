@@ -100,7 +100,7 @@ const (
 )
 
 // widgetRequests are the requests that were also made to the ConfigMaps of a kube-apiserver 1.37.1. For requests that it refuses
-// without counting them (HEAD and a patch of another media type), the counts are those for its custom resources.
+// without counting them (a patch of another media type), the counts are those for its custom resources.
 func widgetRequests() []metered {
 	const all, list = "/apis/example.com/v1/widgets", widgetsPath
 	return []metered{
@@ -121,7 +121,7 @@ func widgetRequests() []metered {
 		{"GET", list + "?limit=abc", "", "", 400},
 		{"GET", list + "?continue=foo", "", "", 400},
 		{"GET", list + "/a?resourceVersion=0", "", "", 200},
-		{"HEAD", list + "/a", "", "", 200},
+		{"HEAD", list + "/a", "", "", 405},
 		{"GET", list + "/a/scale", "", "", 200},
 		{"GET", list + "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Da", "", "", 200},
 		{"GET", "/apis/example.com/v1/watch/namespaces/default/widgets?timeoutSeconds=1", "", "", 200},
@@ -170,7 +170,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		"LIST namespace   200 apiserver example.com v1: 3",
 		"LIST namespace   400 apiserver example.com v1: 2",
 		"LIST cluster   200 apiserver example.com v1: 1",
-		"GET resource   200 apiserver example.com v1: 2",
+		"GET resource   200 apiserver example.com v1: 1",
 		"GET resource scale  200 apiserver example.com v1: 1",
 		"WATCH namespace   200 apiserver example.com v1: 2",
 		"WATCH resource   200 apiserver example.com v1: 1",
@@ -179,12 +179,12 @@ func TestMetricsOfRequests(t *testing.T) {
 	wantLines(t, from("apiserver_request_duration_seconds_count", "verb", "scope", "subresource", "dry_run"),
 		"POST resource  : 2", "POST resource  All: 1", "POST resource  invalid: 1", "PUT resource  : 1", "PATCH resource  : 2",
 		"PATCH resource status : 1", "APPLY resource  : 2", "DELETE resource  : 2", "DELETE namespace  All: 1", "LIST namespace  : 5",
-		"LIST cluster  : 1", "GET resource  : 2", "GET resource scale : 1", "WATCH namespace  : 2", "WATCH resource  : 1", "WATCH cluster  : 1")
+		"LIST cluster  : 1", "GET resource  : 1", "GET resource scale : 1", "WATCH namespace  : 2", "WATCH resource  : 1", "WATCH cluster  : 1")
 	wantLines(t, from("apiserver_request_sli_duration_seconds_count", "verb", "scope", "subresource"),
 		"POST resource : 4", "PUT resource : 1", "PATCH resource : 2", "PATCH resource status: 1", "APPLY resource : 2", "DELETE resource : 2",
-		"DELETE namespace : 1", "LIST namespace : 5", "LIST cluster : 1", "GET resource : 2", "GET resource scale: 1")
+		"DELETE namespace : 1", "LIST namespace : 5", "LIST cluster : 1", "GET resource : 1", "GET resource scale: 1")
 	wantLines(t, from("apiserver_response_sizes_count", "verb", "scope", "subresource"),
-		"LIST namespace : 5", "LIST cluster : 1", "GET resource : 2", "GET resource scale: 1",
+		"LIST namespace : 5", "LIST cluster : 1", "GET resource : 1", "GET resource scale: 1",
 		"WATCH namespace : 2", "WATCH resource : 1", "WATCH cluster : 1")
 	wantLines(t, from("apiserver_request_body_size_bytes_count", "verb", "group"),
 		"create example.com: 4", "update example.com: 1", "patch example.com: 4", "delete example.com: 2", "delete_collection example.com: 1")
@@ -214,8 +214,8 @@ func TestMetricsOfPaths(t *testing.T) {
 		{"GET", "/livez?verbose", "", "", 200},
 		{"HEAD", "/livez", "", "", 200},
 		{"GET", "/readyz", "", "", 200},
-		{"POST", "/livez", "", "", 405},
-		{"FOO", "/healthz", "", "", 405},
+		{"POST", "/livez", "", "", 200},
+		{"FOO", "/healthz", "", "", 200},
 		{"GET", "/livez/ping", "", "", 200}, // not counted
 		{"GET", "/openapi/v2", "", "", 200}, // not counted
 		{"GET", "/openapi/v3", "", "", 200},
@@ -234,15 +234,15 @@ func TestMetricsOfPaths(t *testing.T) {
 		return only(scrape(t, srv), "apiserver_request_total", "", "verb", "scope", "code", "subresource", "component")
 	},
 		"GET  200 apis apiserver: 4",
-		"GET  200 /healthz : 1", "other  405 /healthz : 1", "GET  200 /livez : 2", "POST  405 /livez : 1", "GET  200 /readyz : 1",
+		"GET  200 /healthz : 1", "other  200 /healthz : 1", "GET  200 /livez : 2", "POST  200 /livez : 1", "GET  200 /readyz : 1",
 		"GET  200 openapi/v3 : 1", "GET  200 openapi/v3/ : 1", "GET  404 openapi/v3/ : 1")
 	a := roundTrip(t, srv.Client(), "GET", srv.URL+"/metrics/slis", "")
 	slis := samples(t, a.body)
 	for sample, want := range map[string]float64{
 		`kubernetes_healthcheck{name="ping",type="healthz"}`:                            1,
 		`kubernetes_healthcheck{name="storage",type="livez"}`:                           1,
-		`kubernetes_healthchecks_total{name="ping",status="success",type="livez"}`:      3,
-		`kubernetes_healthchecks_total{name="ping",status="success",type="healthz"}`:    1,
+		`kubernetes_healthchecks_total{name="ping",status="success",type="livez"}`:      4,
+		`kubernetes_healthchecks_total{name="ping",status="success",type="healthz"}`:    2,
 		`kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"}`: 1,
 	} {
 		if got, ok := slis[sample]; !ok || got != want {

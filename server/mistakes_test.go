@@ -166,6 +166,7 @@ func TestMistakes(t *testing.T) {
 		{"a path of a scale that is not there", widget(options{Scale: &registry.Scale{SpecReplicas: ".spec.none", StatusReplicas: ".status.replicas"}})},
 		{"a selectable field that is not there", widget(options{SelectableFields: []string{"spec.none"}})},
 		{"an index of what is not selectable", widget(options{IndexFields: []string{"spec.color"}})},
+		{"a field that is shown, of a kind with a Go type", widget(options{SelectableFields: []string{"spec.color"}, ShownFields: []string{"spec.color"}})},
 		{"an index of no label", widget(options{IndexLabels: []string{"a b"}})},
 		{"an index without a cache", widget(options{NoCache: true, IndexLabels: []string{"app"}})},
 		{"verbs, but none", widget(options{Verbs: []string{}})},

@@ -86,6 +86,8 @@ type Serving struct {
 	// their last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s. Before that, the server waits until
 	// clients have read the ends of their watches, for at most CloseDelay or 0.1 s, whichever is longer.
 	CloseDelay time.Duration
+	// LivezGrace is how long after New /livez passes although hooks have not ended: see Host.Start. 0 is no time.
+	LivezGrace time.Duration
 	// ShutdownDelay is how long Run and Serve serve as before after their context has ended, while /readyz fails, so that load
 	// balancers stop sending requests; 0 is no time.
 	ShutdownDelay time.Duration
@@ -167,8 +169,8 @@ type Policy struct {
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger receives starts, stops, panics, answers with a 5xx code, and the reasons for answers with 401, of which at most 10 a
-	// second. nil logs nothing.
+	// Logger receives starts, stops, panics, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
+	// that leave metadata.managedFields as they were. Of the latter two it receives at most 10 a second each. nil logs nothing.
 	Logger *zap.Logger
 	// Checks are further health checks.
 	Checks []Check
@@ -210,8 +212,8 @@ func (o Options) complete() (Options, error) {
 			return o, errors.New("server: Serving.Proxies has a zero or invalid prefix: use netip.ParsePrefix or netip.PrefixFrom")
 		}
 	}
-	if o.Serving.ShutdownDelay < 0 {
-		return o, errors.New("server: Serving.ShutdownDelay must not be negative")
+	if o.Serving.ShutdownDelay < 0 || o.Serving.LivezGrace < 0 {
+		return o, errors.New("server: Serving.ShutdownDelay and Serving.LivezGrace must not be negative")
 	}
 	if c := o.Serving.GoAwayChance; !(c >= 0 && c <= 0.02) {
 		return o, fmt.Errorf("server: Serving.GoAwayChance %v: want a number from 0 to 0.02", c)

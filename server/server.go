@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/flowcontrol"
@@ -40,6 +41,7 @@ type Server struct {
 	policy        *policy
 	refusals      lineLimit   // bounds the log lines about requests that are not authenticated
 	unrecorded    lineLimit   // bounds the log lines about audit events that are not recorded
+	losses        lineLimit   // bounds the log lines about changes without managedFields
 	collects      atomic.Bool // an extension called Host.CollectGarbage
 
 	health    *health
@@ -58,6 +60,8 @@ type Server struct {
 	connections *transport.Connections
 	loopback    *loopback
 
+	hooks      hooks
+	failure    chan error      // what ends the server while it serves
 	leaving    atomic.Bool     // /readyz fails, because the server will end
 	life       context.Context // ends with the server; watches and background work end with it
 	end        context.CancelFunc
@@ -99,6 +103,7 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.failure = make(chan error, 1)
 	s.probing, s.endProbes = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()
@@ -128,7 +133,7 @@ func (s *Server) open() error {
 	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
 	s.openMetrics()
 	s.openBudgets()
-	s.health = &health{logger: s.opts.Observe.Logger, onCheck: s.metrics.Checked}
+	s.health = &health{logger: s.opts.Observe.Logger, onCheck: s.metrics.Checked, grace: time.Now().Add(s.opts.Serving.LivezGrace)}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Observe.Checks...)
 	s.checkOptions()
@@ -158,7 +163,7 @@ func (s *Server) setOptions() apiset.Options {
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
 		MaxBodyBytes: l.MaxBodyBytes, MaxDecodedBytes: l.MaxDecodedBytes, MaxMetadataItems: l.MaxMetadataItems, Patches: l.Patches, Bytes: s.bytes,
 		MinWatchTimeout: l.MinWatchTimeout, WriteTimeout: l.WriteTimeout, Selectors: l.resolver().Selectors,
-		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
+		Discovery: s.discovery, OpenAPI: s.openapi, Untracked: s.untracked, NotFound: s.fixed,
 	}
 }
 

@@ -111,7 +111,7 @@ func TestWireDeleteRefused(t *testing.T) {
 			code        int
 		}{
 			{"?orphanDependents=true&propagationPolicy=Background", "", 422}, {"", `{"orphanDependents":true,"propagationPolicy":"Background"}`, 422},
-			{"", `{"kind":"Widget"}`, 400}, {"", `{"kind":"DeleteOptions","apiVersion":"x/v9"}`, 400}, {"", `[]`, 400}, {"", `{`, 400}, {"", `{"gracePeriodSeconds":"x"}`, 400},
+			{"", `{"kind":"Widget"}`, 400}, {"", `{"kind":"DeleteOptions","apiVersion":"x/v9/y"}`, 400}, {"", `[]`, 400}, {"", `{`, 400}, {"", `{"gracePeriodSeconds":"x"}`, 400},
 			{"?gracePeriodSeconds=x", "", 400}, {"", "\xff\xfe", 400}, {"", `{"preconditions":7}`, 400}, {"", `"x"`, 400},
 		} {
 			if r := w.ask(t, "DELETE", a+c.query, c.body); r.code != c.code || r.status(t).Reason == "" {

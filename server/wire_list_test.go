@@ -147,14 +147,6 @@ func TestWireList(t *testing.T) {
 			t.Errorf("%+v %+v", list.TypeMeta, list.ListMeta)
 		}
 	})
-	t.Run("head", func(t *testing.T) {
-		a := w.ask(t, "HEAD", widgetList, "")
-		a.want(t, 200)
-		if a.body != "" || a.header.Get("Content-Type") != "application/json" {
-			t.Errorf("%+v", a)
-		}
-		w.ask(t, "HEAD", widgetList+"/none", "").want(t, 404)
-	})
 	t.Run("yaml", func(t *testing.T) {
 		a := w.ask(t, "GET", widgetList+"?limit=1", "", "Accept", "application/yaml")
 		if a.code != 200 || !strings.HasPrefix(a.body, "apiVersion: example.com/v1\nitems:\n- metadata:\n") {

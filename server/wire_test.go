@@ -430,21 +430,25 @@ func TestWireErrorsAndNegotiation(t *testing.T) {
 			a := w.ask(t, "GET", path, "", "Accept", "text/html")
 			a.want(t, 406)
 			want := "{\n  \"kind\": \"Status\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {},\n  \"status\": \"Failure\",\n" +
-				"  \"message\": \"only the following media types are accepted: " + jsonOrYAML + "\",\n  \"reason\": \"NotAcceptable\",\n  \"code\": 406\n}"
+				"  \"message\": \"406: Not Acceptable\\n\\nAvailable representations: " + jsonOrYAML + ", application/vnd.kubernetes.protobuf"
+			if path == widgetList {
+				want += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+			}
+			want += "\",\n  \"reason\": \"NotAcceptable\",\n  \"details\": {},\n  \"code\": 406\n}"
 			if a.body != want || a.header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s: %q\n%s\nwant\n%s", path, a.header.Get("Content-Type"), a.body, want)
 			}
 		}
 	})
 	t.Run("accept protobuf or CBOR alone", func(t *testing.T) {
-		for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "application/json;as=Nothing;g=meta.k8s.io;v=v1"} {
+		for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "application/*", "application/json;as=Nothing;g=meta.k8s.io;v=v1"} {
 			a := w.ask(t, "GET", widgetList, "", "Accept", accept)
 			a.want(t, 406)
 		}
 	})
 	t.Run("accept with a fallback", func(t *testing.T) {
 		for _, accept := range []string{
-			"text/html, */*;q=0.1", "application/vnd.kubernetes.protobuf,application/json", "application/*", "*/*", "",
+			"text/html, */*;q=0.1", "application/vnd.kubernetes.protobuf,application/json", "*/*", "",
 			"application/json;as=Table;v=v9;g=meta.k8s.io,application/json", "application/json;charset=utf-8",
 		} {
 			a := w.ask(t, "GET", widgetList, "", "Accept", accept)

@@ -9,6 +9,8 @@
 //     decoded object.
 //   - [Interface] is the storage of one resource as a registry uses it. It takes objects and returns records. A [Store]
 //     implements it over a Backend. A cache implements it over another Interface; the registry needs no change for that.
+//   - A [Chooser] chooses records by what is not in them, such as by the form that another program gives them. It is applied
+//     above an Interface, by [ListChosen] and [WatchChosen].
 //   - [Forms] keeps what readers derive from an event or from a [Block] of records, such as other encodings. Each form is
 //     made once for all readers. A [FormCache] bounds the bytes of many Forms.
 //

@@ -66,7 +66,7 @@ func NewFormCache(most int64) *FormCache {
 
 // Get is like Forms.Get, for forms that belong to no Forms. id is a comparable value that identifies the record and the form.
 // The form is not dropped when the record is gone, so id must differ between two states of the record.
-func (c *FormCache) Get(id any, make func() ([]byte, error)) ([]byte, error) {
+func (c *FormCache) Get(ctx context.Context, id any, make func() ([]byte, error)) ([]byte, error) {
 	if c == nil {
 		return make()
 	}
@@ -75,10 +75,19 @@ func (c *FormCache) Get(id any, make func() ([]byte, error)) ([]byte, error) {
 		if !ok {
 			found, _ = c.byID.LoadOrStore(id, &form{key: id})
 		}
-		if text, ok, err := found.(*form).get(c, make); ok {
+		if text, ok, err := found.(*form).get(ctx, c, make); ok {
 			return text, err
 		}
 	}
+}
+
+// Has is like Forms.Has, for forms that belong to no Forms.
+func (c *FormCache) Has(id any) bool {
+	if c == nil {
+		return false
+	}
+	found, ok := c.byID.Load(id)
+	return ok && found.(*form).made.Load()
 }
 
 // NewForms returns an empty Forms whose bytes count against the budget, and may be dropped at any time. The owner of the
@@ -207,41 +216,46 @@ type form struct {
 	text   []byte               // text and stripe never change once made is true
 	stripe uint32               // the counter of its cache that counts its hits
 
-	making sync.Mutex // held while text is made
-	failed bool       // guarded by making, like why: the form has left its list without a text, and is not found any more
-	why    error      // the error for all callers that waited for the form; nil: they make the form themselves
+	making atomic.Pointer[making] // the attempt to make text; nil once that is made. It stays when it failed: then the form is not found any more
 
 	cost         int64 // guarded by FormCache.mu, like all fields below: its share of the budget; 0: none
 	older, newer *form // neighbours in the cache's order; nil: the form is not in it
 }
 
+// making is one attempt to make the text of a form.
+type making struct {
+	done chan struct{} // closed at its end
+	// Set before done is closed.
+	failed bool  // there is no text
+	why    error // the error for all callers that waited; nil: they make the form themselves
+}
+
 // get returns the form's text, and makes it if it is not made yet. ok is false if another goroutine was making it and failed
 // with a panic or a context's error; the caller then looks the form up again. cache is the cache of the form; nil is none.
-func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, ok bool, err error) {
+func (e *form) get(ctx context.Context, cache *FormCache, make func() ([]byte, error)) (text []byte, ok bool, err error) {
 	if e.made.Load() {
 		cache.hit(e)
 		return e.text, true, nil
 	}
-	e.making.Lock()
-	defer e.making.Unlock()
-	switch {
-	case e.made.Load():
+	mine := newMaking()
+	if !e.making.CompareAndSwap(nil, mine) {
+		return e.await(ctx, cache)
+	}
+	defer mine.end(e)
+	if e.made.Load() {
 		cache.hit(e)
 		return e.text, true, nil
-	case e.failed:
-		return nil, e.why != nil, e.why
 	}
 	cache.miss(e)
 	kept := false
 	defer func() { // make may have panicked
 		if !kept {
-			e.failed = !e.made.Load()
 			e.leave(cache)
 		}
 	}()
 	if text, err = make(); err != nil {
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			e.why = err
+			mine.why = err
 		}
 		return nil, true, err
 	}
@@ -252,6 +266,32 @@ func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, 
 		e.in.grown(len(text))
 	}
 	return text, true, nil
+}
+
+func newMaking() *making { return &making{done: make(chan struct{})} }
+
+// end ends the attempt.
+func (m *making) end(e *form) {
+	if m.failed = !e.made.Load(); !m.failed {
+		e.making.Store(nil)
+	}
+	close(m.done)
+}
+
+// await is get for a form that another goroutine makes.
+func (e *form) await(ctx context.Context, cache *FormCache) (text []byte, ok bool, err error) {
+	if other := e.making.Load(); other != nil {
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return nil, true, ctx.Err()
+		}
+		if other.failed {
+			return nil, other.why != nil, other.why
+		}
+	}
+	cache.hit(e)
+	return e.text, true, nil
 }
 
 // leave removes a form from its list or map.

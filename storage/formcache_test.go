@@ -17,8 +17,15 @@ import (
 // formCost is the cost of a form besides its bytes.
 const formCost = 256
 
-// getter is the Get of a Forms or of a FormCache.
+// getter is the Get of a Forms or of a FormCache, with a context that does not end.
 type getter func(key any, make func() ([]byte, error)) ([]byte, error)
+
+// plainly returns the Get of a Forms or of a FormCache as a getter.
+func plainly(get func(context.Context, any, func() ([]byte, error)) ([]byte, error)) getter {
+	return func(key any, make func() ([]byte, error)) ([]byte, error) {
+		return get(context.Background(), key, make)
+	}
+}
 
 // made makes a form of some bytes.
 func made(n int) func() ([]byte, error) {
@@ -30,9 +37,9 @@ func made(n int) func() ([]byte, error) {
 func TestFormsGet(t *testing.T) {
 	t.Parallel()
 	for name, get := range map[string]getter{
-		"of an event":    storage.NewForms(nil).Get,
-		"under a budget": storage.NewFormCache(1 << 20).NewForms().Get,
-		"of a cache":     storage.NewFormCache(1 << 20).Get,
+		"of an event":    plainly(storage.NewForms(nil).Get),
+		"under a budget": plainly(storage.NewFormCache(1 << 20).NewForms().Get),
+		"of a cache":     plainly(storage.NewFormCache(1 << 20).Get),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +115,7 @@ func TestFormsFailOnce(t *testing.T) {
 	for range readers {
 		all.Go(func() {
 			asking.Add(1)
-			_, err := forms.Get("key", func() ([]byte, error) {
+			_, err := forms.Get(t.Context(), "key", func() ([]byte, error) {
 				if makes.Add(1) == 1 {
 					close(begun)
 					<-goOn
@@ -129,7 +136,7 @@ func TestFormsFailOnce(t *testing.T) {
 	if n := makes.Load(); n == readers || failures.Load() != readers {
 		t.Errorf("%d made it, and %d heard that it failed, of %d", n, failures.Load(), readers)
 	}
-	if text, err := forms.Get("key", made(3)); len(text) != 3 || err != nil {
+	if text, err := forms.Get(t.Context(), "key", made(3)); len(text) != 3 || err != nil {
 		t.Errorf("afterwards: %d bytes, %v", len(text), err)
 	}
 }
@@ -140,8 +147,8 @@ func TestFormsOfNothing(t *testing.T) {
 	var forms *storage.Forms
 	var cache *storage.FormCache
 	for name, get := range map[string]getter{
-		"forms": forms.Get, "cache": cache.Get, "forms of a cache": cache.NewForms().Get,
-		"no budget": storage.NewFormCache(0).Get, "negative": storage.NewFormCache(-1).NewForms().Get,
+		"forms": plainly(forms.Get), "cache": plainly(cache.Get), "forms of a cache": plainly(cache.NewForms().Get),
+		"no budget": plainly(storage.NewFormCache(0).Get), "negative": plainly(storage.NewFormCache(-1).NewForms().Get),
 	} {
 		for n := range 3 {
 			if text, err := get("key", made(n)); len(text) != n || err != nil {
@@ -155,17 +162,52 @@ func TestFormsOfNothing(t *testing.T) {
 	}
 }
 
+// A caller that waits for a form leaves when its own context ends. The form is made all the same, and found by the next caller.
+func TestFormsGetLeavesWithItsContext(t *testing.T) {
+	t.Parallel()
+	cache := storage.NewFormCache(1 << 20)
+	for name, get := range map[string]func(context.Context, any, func() ([]byte, error)) ([]byte, error){
+		"of an event": storage.NewForms(nil).Get, "under a budget": cache.NewForms().Get, "of a cache": cache.Get,
+	} {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		var maker sync.WaitGroup
+		maker.Go(func() {
+			_, _ = get(t.Context(), "key", func() ([]byte, error) {
+				close(begun)
+				<-goOn
+				return []byte("made"), nil
+			})
+		})
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := get(ctx, "key", made(1))
+			left <- err
+		}()
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		close(goOn)
+		maker.Wait()
+		if text, err := get(t.Context(), "key", made(1)); string(text) != "made" || err != nil {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
 // The Forms of an event call grown once for each form they keep, until they are dropped.
 func TestFormsGrow(t *testing.T) {
 	t.Parallel()
 	var grown []int
 	f := storage.NewForms(func(n int) { grown = append(grown, n) })
 	for _, key := range []int{1, 2, 1} {
-		_, _ = f.Get(key, made(10*key))
+		_, _ = f.Get(t.Context(), key, made(10*key))
 	}
-	_, _ = f.Get(3, func() ([]byte, error) { return nil, errors.New("refused") })
+	_, _ = f.Get(t.Context(), 3, func() ([]byte, error) { return nil, errors.New("refused") })
 	f.Drop()
-	if text, _ := f.Get(1, made(5)); len(text) != 5 {
+	if text, _ := f.Get(t.Context(), 1, made(5)); len(text) != 5 {
 		t.Error("a form is there after Drop")
 	}
 	if !slices.Equal(grown, []int{10, 20}) {
@@ -178,8 +220,8 @@ func TestFormCacheRefuses(t *testing.T) {
 	t.Parallel()
 	c := storage.NewFormCache(80_000)
 	forms := c.NewForms()
-	_, _ = forms.Get("before", made(100))
-	text, err := forms.Get("now", func() ([]byte, error) {
+	_, _ = forms.Get(t.Context(), "before", made(100))
+	text, err := forms.Get(t.Context(), "now", func() ([]byte, error) {
 		forms.Drop()
 		return made(100)()
 	})
@@ -190,7 +232,7 @@ func TestFormCacheRefuses(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	most := 80_000/8 - formCost
-	_, _ = c.Get("large", made(most))
+	_, _ = c.Get(t.Context(), "large", made(most))
 	if s := c.Stats(); s.Bytes != 10_000 || s.Forms != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -199,7 +241,7 @@ func TestFormCacheRefuses(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {
-			text, err := c.Get("larger", func() ([]byte, error) {
+			text, err := c.Get(t.Context(), "larger", func() ([]byte, error) {
 				if makes.Add(1) == 1 {
 					close(begun)
 					<-goOn
@@ -302,7 +344,7 @@ func TestFormCacheModel(t *testing.T) {
 				continue
 			}
 			found := true
-			text, err := get(key, func() ([]byte, error) {
+			text, err := get(t.Context(), key, func() ([]byte, error) {
 				found = false
 				return made(size)()
 			})
@@ -325,7 +367,7 @@ func TestFormCacheOverBudget(t *testing.T) {
 	list := func(name string, n int) (hits int) {
 		before := c.Stats().Hits
 		for i := range n {
-			_, _ = c.Get(fmt.Sprint(name, i), made(size))
+			_, _ = c.Get(t.Context(), fmt.Sprint(name, i), made(size))
 		}
 		return int(c.Stats().Hits - before)
 	}
@@ -366,13 +408,13 @@ func TestFormCacheRace(t *testing.T) {
 					was.Drop()
 					continue
 				case 1:
-					_, _ = get(key, func() ([]byte, error) { return nil, refused })
+					_, _ = get(t.Context(), key, func() ([]byte, error) { return nil, refused })
 					continue
 				case 2:
 					key, want = r.IntN(100), 2000
 					get = c.Get
 				}
-				text, err := get(key, func() ([]byte, error) {
+				text, err := get(t.Context(), key, func() ([]byte, error) {
 					b := make([]byte, want)
 					for i := range b {
 						b[i] = byte(key)
@@ -411,13 +453,14 @@ func BenchmarkForms(b *testing.B) {
 	for i := range forms {
 		forms[i] = c.NewForms()
 		for _, k := range []key{{"v1", "yaml"}, {"v1", "protobuf"}, {"v1", "gzip"}} {
-			if _, err := forms[i].Get(k, made(1000)); err != nil {
+			if _, err := forms[i].Get(b.Context(), k, made(1000)); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
+	ctx := b.Context()
 	find := func(i int) {
-		if _, err := forms[i%len(forms)].Get(key{"v1", "yaml"}, nil); err != nil {
+		if _, err := forms[i%len(forms)].Get(ctx, key{"v1", "yaml"}, nil); err != nil {
 			b.Error(err)
 		}
 	}
@@ -438,7 +481,7 @@ func BenchmarkForms(b *testing.B) {
 	b.Run("made", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			_, _ = c.Get(i, made(1000))
+			_, _ = c.Get(ctx, i, made(1000))
 		}
 	})
 }

@@ -102,6 +102,9 @@ type Selection struct {
 	Name      string          // only with this name (without Namespace: in any)
 	Labels    labels.Selector // only records whose labels match; nil matches all
 	Fields    fields.Selector // only records whose fields match; nil matches all
+	// Chooser chooses among the records that match; nil chooses all. Only ListChosen and WatchChosen apply it. An Interface that
+	// gets a Chooser returns ErrUnsupported.
+	Chooser Chooser
 }
 
 // Matches reports whether the selectors match r. It does not compare Namespace and Name, which are part of the key.
@@ -183,6 +186,8 @@ type WatchOptions struct {
 	// Bookmarks also asks for a Bookmark event when the watch has received no revision for so long that its last one is about
 	// to leave the retained history. A storage that cannot determine that sends no such event.
 	Bookmarks bool
+	// Before asks for Event.Before.
+	Before bool
 }
 
 // Event is one change as a watcher sees it. With selectors, a record that begins to match is ADDED. A record that no longer
@@ -192,6 +197,10 @@ type Event struct {
 	Record Record          // of a Bookmark only Revision is set
 	// InitialEnd marks the bookmark at the end of the initial events.
 	InitialEnd bool
+	// Before is the record before the change, with its own revision. It is set with WatchOptions.Before for a Modified or
+	// Deleted event, and may be set without. If that record cannot be read, the event is Added. It is shared and must not be
+	// changed.
+	Before *Record
 	// Forms keeps what is derived from Record for all watchers; nil keeps nothing. A Deleted event may share the Forms of
 	// events of another type, whose Record is different. So the keys for forms of a Deleted event must differ from those for
 	// forms of other events.

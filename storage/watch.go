@@ -16,7 +16,10 @@ const (
 
 // Watch implements Interface.
 func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
-	w := &storeWatch{s: s, scope: opts.Selection.Scope(s.opts.Namespaced), selection: opts.Selection, from: opts.From}
+	if opts.Chooser != nil {
+		return nil, errChooser
+	}
+	w := &storeWatch{s: s, scope: opts.Selection.Scope(s.opts.Namespaced), selection: opts.Selection, before: opts.Before, from: opts.From}
 	switch {
 	case opts.Initial:
 		if err := w.begin(ctx, opts.At); err != nil {
@@ -42,6 +45,7 @@ type storeWatch struct {
 	s         *Store
 	scope     Scope
 	selection Selection
+	before    bool // WatchOptions.Before
 	feed      Feed
 	asked     atomic.Bool // a bookmark was requested
 	closed    atomic.Bool
@@ -192,21 +196,26 @@ func (w *storeWatch) event(c Change) error {
 		}
 		matches = w.selection.Matches(now)
 	}
-	if c.Prev != nil && (c.Deleted || w.selection.Selective()) {
+	if c.Prev != nil && (c.Deleted || w.before || w.selection.Selective()) {
 		was, err = w.s.record(*c.Prev)
 		if err != nil && !matches {
 			return err
 		}
 		matched = err == nil && w.selection.Matches(was)
-		was.Revision = c.Revision
+	}
+	var before *Record
+	if w.before && matched {
+		before = new(Record)
+		*before = was
 	}
 	switch {
 	case matches && matched:
-		w.events = append(w.events, Event{Type: watch.Modified, Record: now})
+		w.events = append(w.events, Event{Type: watch.Modified, Record: now, Before: before})
 	case matches:
 		w.events = append(w.events, Event{Type: watch.Added, Record: now})
 	case matched:
-		w.events = append(w.events, Event{Type: watch.Deleted, Record: was})
+		was.Revision = c.Revision
+		w.events = append(w.events, Event{Type: watch.Deleted, Record: was, Before: before})
 	}
 	return nil
 }

@@ -142,6 +142,7 @@ type read struct {
 	problems   []error // those that were found already
 	fill       func(obj runtime.Object) (problems []error, err error)
 	text       []byte // the body as JSON; nil for protobuf
+	quoted     []byte // the body as errors quote it: that of a text format as it was sent
 	validation Validation
 	message    []byte // the protobuf message of the body
 }
@@ -158,7 +159,11 @@ func readBody(f Format, body []byte, v Validation, l BodyLimits) (read, error) {
 	}
 	gvk, err := kindOf(text)
 	fill := func(obj runtime.Object) ([]error, error) { return unmarshal(text, obj, v) }
-	return read{gvk: gvk, problems: problems, fill: fill, text: text, validation: v}, err
+	quoted := text
+	if f == YAML() {
+		quoted = body
+	}
+	return read{gvk: gvk, problems: problems, fill: fill, text: text, quoted: quoted, validation: v}, err
 }
 
 // sameType reports whether obj has the Go type of want: the options of a request have the same type in every group.
@@ -190,7 +195,7 @@ func (r read) untyped(s *runtime.Scheme, l BodyLimits) (Decoded, error) {
 		return d, errors.New("a kind without a Go type has no protobuf form")
 	}
 	if d.GVK.Kind == "" {
-		return d, apiruntime.NewMissingKindErr(string(r.text))
+		return d, apiruntime.NewMissingKindErr(string(r.quoted))
 	}
 	u := &unstructured.Unstructured{}
 	problems, err := r.fill(u)
@@ -204,7 +209,7 @@ func (r read) untyped(s *runtime.Scheme, l BodyLimits) (Decoded, error) {
 	}
 	// Members such as "Kind" are ordinary members of the object. Of duplicate members the last one counts, also if it is null.
 	if d.GVK = u.GroupVersionKind(); d.GVK.Kind == "" {
-		return d, apiruntime.NewMissingKindErr(string(r.text))
+		return d, apiruntime.NewMissingKindErr(string(r.quoted))
 	}
 	if k := s.KindOf(u); k != nil {
 		if err := k.SetDefaultsWithin(u, l.defaults); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/munnerz/goautoneg"
@@ -143,6 +144,29 @@ func NotAcceptable(formats []Format, stream bool) error {
 	}
 	return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
 		fmt.Sprintf("only the following media types are accepted: %s", strings.Join(types, ", ")))
+}
+
+// Names reports whether an Accept header names */* or one of types, with whatever parameters. A range such as application/* does not
+// count. kube-apiserver requires that of requests for kinds with a Go type and for discovery, before it negotiates. If the result is
+// false, answer the request with Unnamed.
+func Names(accept string, types []string) bool {
+	if accept == "" {
+		return true
+	}
+	for clause := range strings.SplitSeq(accept, ",") {
+		name, _, _ := strings.Cut(clause, ";")
+		name = strings.TrimSpace(name)
+		if name == "*/*" || slices.Contains(types, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unnamed returns the error with code 406 for a request whose Accept header names none of types.
+func Unnamed(types []string) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", schema.GroupResource{}, "",
+		"406: Not Acceptable\n\nAvailable representations: "+strings.Join(types, ", "), 0, false)
 }
 
 // UnsupportedMediaType returns the error with code 415 that lists the accepted media types of a body.

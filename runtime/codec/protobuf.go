@@ -88,7 +88,8 @@ func DecodeInto(f Format, body []byte, obj runtime.Object) error {
 	return DecodeIntoWithin(f, body, obj, BodyLimits{})
 }
 
-// DecodeIntoWithin is DecodeInto with limits. Like DecodeWithin it returns a *LimitError if the values would exceed them.
+// DecodeIntoWithin is DecodeInto with limits. Like DecodeWithin it returns a *LimitError if the values would exceed them. If a value
+// does not fit obj, obj has the kind of the body nevertheless.
 func DecodeIntoWithin(f Format, body []byte, obj runtime.Object, l BodyLimits) error {
 	l = l.of(body)
 	from, err := readBody(f, body, Ignore, l)
@@ -98,9 +99,7 @@ func DecodeIntoWithin(f Format, body []byte, obj runtime.Object, l BodyLimits) e
 	if err := l.into(obj, from.text, from.message); err != nil {
 		return err
 	}
-	if _, err := from.fill(obj); err != nil {
-		return err
-	}
+	_, err = from.fill(obj)
 	obj.GetObjectKind().SetGroupVersionKind(from.gvk)
-	return nil
+	return err
 }

@@ -3,10 +3,12 @@ package patch
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -66,6 +68,30 @@ func checkSent(obj, live runtime.Object) error {
 		return fmt.Errorf("what is stored already: %w", wrong)
 	}
 	return &EntriesError{wrong}
+}
+
+// checkVersions returns an error if a request for a kind without a Go type sends an entry of another kind's version. As in
+// kube-apiserver, all entries of the request are then ignored, while for a kind with a Go type only such an entry is. Entries of
+// versions that stored entries have are allowed, because a version can be removed from the kind: kube-apiserver then keeps all
+// entries as they are and answers each apply with 500, and here such entries are dropped.
+func (f *FieldManager) checkVersions(sent, stored []metav1.ManagedFieldsEntry) error {
+	if !f.kind.Untyped() {
+		return nil
+	}
+	for _, e := range sent {
+		of := func(other metav1.ManagedFieldsEntry) bool { return other.APIVersion == e.APIVersion }
+		if e.APIVersion == "" || slices.ContainsFunc(stored, of) {
+			continue
+		}
+		gv, err := schema.ParseGroupVersion(e.APIVersion)
+		if err != nil {
+			return err
+		}
+		if f.scheme.Lookup(gv.WithKind(f.kind.GVK.Kind)) == nil {
+			return fmt.Errorf("managedFields has an entry of %s, which is no version of %s", e.APIVersion, f.kind.GVK.GroupKind())
+		}
+	}
+	return nil
 }
 
 // entriesSize returns the approximate number of bytes of the entries.

@@ -12,12 +12,14 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
@@ -52,6 +54,7 @@ type FieldManager struct {
 	kind        *runtime.Kind
 	hub         *runtime.Kind
 	subresource string
+	resets      func(k *runtime.Kind) [][]string // FieldManagerOptions.Reset
 	// Both are made when they are first needed.
 	reset   func() map[fieldpath.APIVersion]fieldpath.Filter
 	manager func() (*managedfields.FieldManager, error)
@@ -70,7 +73,7 @@ func NewFieldManager(o FieldManagerOptions) (*FieldManager, error) {
 		o.Models = NewModels(o.Scheme)
 	}
 	f := &FieldManager{
-		scheme: o.Scheme, models: o.Models, kind: kind, hub: o.Scheme.Lookup(hub), subresource: o.Subresource,
+		scheme: o.Scheme, models: o.Models, kind: kind, hub: o.Scheme.Lookup(hub), subresource: o.Subresource, resets: o.Reset,
 		reset: sync.OnceValue(func() map[fieldpath.APIVersion]fieldpath.Filter { return resetFields(o) }),
 	}
 	f.manager = sync.OnceValues(func() (*managedfields.FieldManager, error) {
@@ -191,6 +194,9 @@ func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, sho
 		if err := checkSent(obj, live); err != nil {
 			return err
 		}
+		if err := f.checkVersions(m.GetManagedFields(), entriesOf(live)); err != nil {
+			return err
+		}
 	}
 	if t := f.tracker(); t != nil && t.update(live, obj, manager) {
 		return nil
@@ -242,7 +248,7 @@ func (f *FieldManager) result() *runtime.Kind {
 // versions differ (see runtime.Kind.VersionsDiffer).
 //
 // Conflicts with other managers are an apimachinery StatusError (409) with one cause for each conflict, unless force takes the
-// fields from these managers. A config that cannot be applied is a StatusError with code 400, or an [*Error]. Any other error is
+// fields from these managers. A config that cannot be applied is a StatusError with code 400 or 422, or an [*Error]. Any other error is
 // about live, such as entries that cannot be read.
 func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager string, force bool) (obj runtime.Object, err error) {
 	return f.ApplyShown(live, config, manager, force, nil)
@@ -284,8 +290,9 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 		if f.kind.VersionsDiffer() {
 			keepNulls(u.Object, config)
 		}
-		if err := codec.Settle(nil, u); err != nil {
-			return nil, &Error{Code: http.StatusBadRequest, Message: err.Error()}
+		f.dropResetNulls(u.Object)
+		if err := settleApplied(u, exists); err != nil {
+			return nil, err
 		}
 	}
 	if obj, err = f.scheme.ToVersion(obj, f.result().GVK.GroupVersion()); err != nil { // an empty object was not converted
@@ -312,6 +319,38 @@ func checkLastApplied(live runtime.Object, manager string) error {
 	return &Error{
 		Code:    http.StatusRequestEntityTooLarge,
 		Message: fmt.Sprintf("the configuration in the annotation %s has too many fields to be compared one by one; apply as another field manager, or remove the annotation", annotation),
+	}
+}
+
+// settleApplied is codec.Settle for the result of an apply. Fields of the metadata that the server sets in any case may be of any
+// type: the value in the configuration has no effect.
+func settleApplied(u *unstructured.Unstructured, exists bool) error {
+	if codec.Settle(nil, u) == nil {
+		return nil
+	}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	delete(metadata, "creationTimestamp")
+	delete(metadata, "generation")
+	if !exists {
+		delete(metadata, "deletionTimestamp")
+		delete(metadata, "deletionGracePeriodSeconds")
+	}
+	err := codec.Settle(nil, u)
+	if err == nil {
+		return nil
+	}
+	return excerpt.Invalid(u.GroupVersionKind().GroupKind(), u.GetName(), field.ErrorList{field.Invalid(field.NewPath("metadata"), metadata, err.Error())})
+}
+
+// dropResetNulls removes nulls that requests of the subresource cannot set, such as a status of null, so that they are not judged.
+func (f *FieldManager) dropResetNulls(object map[string]any) {
+	if f.resets == nil {
+		return
+	}
+	for _, path := range f.resets(f.kind) {
+		if len(path) == 1 && object[path[0]] == nil {
+			delete(object, path[0])
+		}
 	}
 }
 

@@ -106,3 +106,41 @@ func TestUpdateUntyped(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// An entry of a version that the kind does not have makes an update ignore all entries of the request. If the stored object has an
+// entry of that version, which the kind had once, only this entry is dropped.
+func TestEntriesOfNoVersion(t *testing.T) {
+	f := rows(t)
+	row := func(entries ...any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Row",
+			"metadata": map[string]any{"name": "a", "uid": "u", "managedFields": entries}, "spec": map[string]any{"a": int64(1), "b": int64(1)},
+		}}
+		return u
+	}
+	entry := func(manager, version, name string) map[string]any {
+		return map[string]any{
+			"apiVersion": "example.com/" + version, "fieldsType": "FieldsV1", "manager": manager, "operation": "Update",
+			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:" + name: map[string]any{}}},
+		}
+	}
+	managers := func(u *unstructured.Unstructured) (out string) {
+		for _, e := range u.GetManagedFields() {
+			out += e.Manager + " " + e.APIVersion + ","
+		}
+		return out
+	}
+	good, gone := entry("one", "v1", "a"), entry("two", "v0", "b")
+	for name, c := range map[string]struct {
+		stored, sent *unstructured.Unstructured
+		fails        bool
+		want         string
+	}{
+		"sent":            {row(good), row(good, gone), true, "one example.com/v1,"},
+		"sent and stored": {row(good, gone), row(good, gone), false, "one example.com/v1,"},
+	} {
+		if err := f.Update(c.stored, c.sent, "m"); err != nil != c.fails || managers(c.sent) != c.want {
+			t.Errorf("%s: %q, %v", name, managers(c.sent), err)
+		}
+	}
+}

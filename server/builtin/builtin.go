@@ -20,6 +20,12 @@
 // server without it lets clients create objects in namespaces that are being deleted. A storage that belongs to one process
 // (memory, a bolt file) needs no election and has no such Lease.
 //
+// # Differences from kube-apiserver
+//
+//   - An entry of metadata.managedFields of an event keeps the group in which it was made. kube-apiserver drops the entries of the
+//     other group with each write, also with a patch that changes nothing else.
+//   - Events are cached like other objects. Therefore the answer that a resourceVersion is too large has a Retry-After for them, too.
+//
 // # Limits
 //
 //   - The garbage collector watches the metadata of every served kind, so that the caches of all kinds are in use on the elected

@@ -73,7 +73,7 @@ func validateConfigMapUpdate(_ *registry.Call, m, old *corev1.ConfigMap) field.E
 		if !maps.Equal(m.Data, old.Data) {
 			errs = append(errs, field.Forbidden(field.NewPath("data"), whenImmutable))
 		}
-		if !maps.EqualFunc(m.BinaryData, old.BinaryData, slices.Equal) {
+		if changesBytes(m.BinaryData, old.BinaryData) {
 			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), whenImmutable))
 		}
 	}
@@ -96,6 +96,15 @@ func validateGenerateName(m metav1.Object, rule apivalidation.ValidateNameFunc) 
 }
 
 func isSet(b *bool) bool { return b != nil && *b }
+
+// changesBytes reports whether data differs from what is stored. An empty map is stored as none, and differs from it, as in
+// kube-apiserver.
+func changesBytes(data, stored map[string][]byte) bool {
+	if len(stored) == 0 {
+		return data != nil
+	}
+	return !maps.EqualFunc(data, stored, slices.Equal)
+}
 
 // emptyNulls replaces null values by empty ones, as clients read them from kube-apiserver: its storage does not distinguish them.
 func emptyNulls(data map[string][]byte) {

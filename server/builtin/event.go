@@ -71,12 +71,15 @@ func referenceFields(at string) []string {
 // eventStrategy returns the strategy of kube-apiserver for events: a PUT may create and overwrite them.
 func eventStrategy() registry.Strategy[*corev1.Event] {
 	return registry.Strategy[*corev1.Event]{
-		HubFieldNames:  true,
-		Validate:       validateEvent,
-		ValidateUpdate: validateEventUpdate,
-		ValidateName:   func(string, bool) []string { return nil }, // any path segment; see validateEvent
-		NoGeneration:   true,
-		CreateOnUpdate: true,
+		HubFieldNames:   true,
+		Validate:        validateEvent,
+		ValidateUpdate:  validateEventUpdate,
+		ValidateName:    func(string, bool) []string { return nil }, // any path segment; see validateEvent
+		PlainFinalizers: true,                                       // see validateEvent
+		MetadataLast:    true,
+		NoDependents:    true,
+		NoGeneration:    true,
+		CreateOnUpdate:  true,
 	}
 }
 
@@ -118,7 +121,10 @@ func occurrences(e *corev1.Event) (first, last string, count int64) {
 	default:
 		last = ago(e.LastTimestamp.Time)
 	}
-	return first, last, max(int64(e.Count), 1)
+	if e.Count == 0 {
+		return first, last, 1
+	}
+	return first, last, int64(e.Count)
 }
 
 // ago returns the time since t as tables show it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/builtin/internal/lifecycle"
 	"github.com/keelson-dev/keelson/server/registry"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -23,23 +24,16 @@ const (
 
 // validateEvent returns the errors that kube-apiserver finds in a new event. It has the rules of two APIs. An event with an
 // eventTime is from a recorder of the new API and must be complete. For an older event only the namespace is validated. An event
-// created in the version events.k8s.io/v1 must be from the new API and must not have fields of older events. Paths are those of
-// the core group in both.
+// created in the version events.k8s.io/v1 must be from the new API, must not have fields of older events, and its metadata is that
+// of any object. Of an event created in the core group, the registry validates the metadata when everything else is valid, and does
+// not require a domain in finalizers. Paths are those of the core group in both.
 func validateEvent(call *registry.Call, e *corev1.Event) field.ErrorList {
 	errs := validateParts(call, e)
 	if !isNewAPI(call) {
 		return errs
 	}
-	nameRule := validation.NameIsDNSSubdomain
-	if e.Name != "" {
-		for _, msg := range nameRule(e.Name, false) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), e.Name, msg))
-		}
-	} else if e.GenerateName != "" {
-		for _, msg := range nameRule(e.GenerateName, true) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), e.GenerateName, msg))
-		}
-	}
+	errs = append(errs, validation.ValidateObjectMeta(&e.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	errs = append(errs, validateEventFinalizers(e)...)
 	errs = append(errs, validateSeries(e.Series)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
@@ -70,6 +64,7 @@ func validateEventUpdate(call *registry.Call, e, old *corev1.Event) field.ErrorL
 	if !isNewAPI(call) {
 		return errs
 	}
+	errs = append(errs, validateEventFinalizers(e)...)
 	if !equality.Semantic.DeepEqual(e.Series, old.Series) {
 		errs = append(errs, validateSeries(e.Series)...)
 	}
@@ -135,6 +130,16 @@ func validateParts(call *registry.Call, e *corev1.Event) field.ErrorList {
 	}
 	for _, msg := range content.IsDNS1123Subdomain(e.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
+	}
+	return errs
+}
+
+// validateEventFinalizers requires a domain in the names of finalizers.
+func validateEventFinalizers(e *corev1.Event) (errs field.ErrorList) {
+	for i, name := range e.Finalizers {
+		if !lifecycle.IsQualified(name) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, lifecycle.Unqualified))
+		}
 	}
 	return errs
 }

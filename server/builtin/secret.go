@@ -121,7 +121,7 @@ func validateSecretUpdate(_ *registry.Call, s, old *corev1.Secret) field.ErrorLi
 		if !isSet(s.Immutable) {
 			errs = append(errs, field.Forbidden(field.NewPath("immutable"), whenImmutable))
 		}
-		if !maps.EqualFunc(s.Data, old.Data, slices.Equal) {
+		if changesBytes(s.Data, old.Data) {
 			errs = append(errs, field.Forbidden(field.NewPath("data"), whenImmutable))
 		}
 	}

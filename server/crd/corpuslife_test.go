@@ -240,7 +240,7 @@ func (l *lifetime) accept(step, path, accept string) {
 }
 
 // note records an answer. managedFields are left out after writes in several versions: if a field is in the schema of one version
-// only, kube-apiserver does not update them and does not say so; this server updates them or returns a warning.
+// only, kube-apiserver does not update them while this server may.
 func (l *lifetime) note(a lifeAnswer) {
 	a.Body = normal(a.Body)
 	if l.mixed {
@@ -249,9 +249,6 @@ func (l *lifetime) note(a lifeAnswer) {
 	if l.mixed && l.definition.Name == "nodepools.karpenter.sh" {
 		without("generation", a.Body) // increases in kube-apiserver with each write in v1beta1, which sets a default where v1 has no field
 	}
-	a.Warnings = slices.DeleteFunc(a.Warnings, func(w string) bool {
-		return strings.Contains(w, "metadata.managedFields could not be brought up to date")
-	})
 	if c := l.definition.Spec.Conversion; (c == nil || c.Strategy != apiextensionsv1.WebhookConverter) && os.Getenv("CORPUS_WHOLE") == "" {
 		a.full, a.Body = a.Body, hashOf(a.Body)
 	}

@@ -103,6 +103,8 @@ type RowLimits struct {
 //     alternates.
 //   - The deletion of objects passes admission as the user system:apiserver, so that a plug-in can refuse it. The condition
 //     Terminating has the refusal, and the deletion is tried again. In kube-apiserver the deletion does not pass admission.
+//   - Definitions are stored as v1, and their storageVersionHash in discovery is that of v1. kube-apiserver stores them as v1beta1.
+//   - A Table of no definitions has an empty list of rows, and not null, and the status of a definition can be read as a Table.
 //   - A DELETE of the collection of definitions deletes each of them. In kube-apiserver it leaves the objects stored.
 //   - A create of an object in the first two seconds after its definition was established is not delayed, as it is in
 //     kube-apiserver.
@@ -143,11 +145,10 @@ type RowLimits struct {
 //     when the definition is gone, as in kube-apiserver: a client that may create definitions can add series without a bound. The
 //     series of conversion webhooks are removed.
 //   - A column whose JSONPath does not parse is not refused. This column and those after it are left out, as in kube-apiserver.
-//   - Selectors are evaluated on the stored objects. If a kind has a function in [Options].Conversions or a webhook, the
-//     selectableFields of versions other than the stored one are refused in field selectors (400), and label selectors match the
-//     stored labels, even if a conversion changes them. A field selector compares an object that is stored in an earlier version
-//     by its fields in that version, until the object is migrated (server.Server.MigrateStorage). In kube-apiserver each version
-//     selects by the fields that it shows.
+//   - Label selectors match the stored labels, even if a conversion changes them. In kube-apiserver they match the labels that the
+//     version of the request shows. Readers in the process (server.Server.Readers) compare fields as they are stored: an object
+//     that is stored in an earlier version by its fields in that version, until the object is migrated
+//     (server.Server.MigrateStorage).
 //   - If a webhook is unreachable, objects that are stored in an earlier version cannot be deleted, and neither can their
 //     definition.
 func New(o Options) server.Extension {

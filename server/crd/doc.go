@@ -29,6 +29,28 @@
 // When a definition changes its webhook, the new webhook is called from then on, and no object that the old one converted is
 // returned any more.
 //
+// # Field selectors
+//
+// Each version has its own selectableFields, and a field selector compares the fields of the objects as the version of the request
+// shows them, as in kube-apiserver. This holds for lists, watches and deletecollection. A field of another version is refused with
+// 400. A watch sends ADDED when an object begins to match in that version, and DELETED, with the object that matched, when it does
+// not match any more.
+//
+// Where the versions differ only in the apiVersion, the fields are read from the stored objects, and an index finds the objects
+// that have a value. The same holds for the stored version if all objects are stored in it, as status.storedVersions says when the
+// API of the definition was last changed. Otherwise the objects have to be converted by the webhook or the function to find their
+// fields. There is no index then: it would need the conversion of each object when it is written, and while the webhook cannot be
+// reached nothing could be written. A list looks at all objects in its namespace, 500 and about 1 MiB at once, up to the last
+// object of the page. A watch looks at all changes there. The values of the fields are kept in the cache of server.Limits.FormBytes,
+// and with the events, so that an object is converted once for all lists and watches. What a webhook has converted is also
+// remembered for a minute: see package conversion.
+//
+// An object that cannot be converted fails the list or the deletecollection, or ends the watch, with the error that it has without
+// a selector. A list with a limit fails only if it comes to that object, and a watch first sends the events before it.
+//
+// A request that waits for a webhook ends in time: a watch after its timeoutSeconds, and all watches when the definition is
+// changed or deleted, or when the server ends.
+//
 // # Costs
 //
 // A definition with a schema of 200 lines, whose API is not used, takes about 80 KiB of memory, mostly for the stored definition

@@ -82,6 +82,7 @@ func TestADefinitionIsDeletedWhileItsWebhookHangs(t *testing.T) {
 	h.set(hooked, hungHook)
 	codes := s.hang(20, v2)
 	events := s.watch(v2 + "?watch=true&resourceVersion=0")
+	selected := s.watch(v2 + "?watch=true&resourceVersion=0&fieldSelector=spec.shade%3Dred")
 	h.called(t, hooked)
 	s.want(200, "GET", v1, "")
 	s.establish(definitionOf("others", "Other"))
@@ -95,6 +96,34 @@ func TestADefinitionIsDeletedWhileItsWebhookHangs(t *testing.T) {
 		}
 	}
 	events.end()
+	selected.end()
+}
+
+// While a webhook hangs, watches that wait for it end after their timeoutSeconds, also those that wait for the conversion of
+// another watch.
+func TestWatchesEndWhileAWebhookHangs(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v2 := cratesIn(hooked, "v2")
+	s.want(201, "POST", cratesIn(hooked, "v1"), crate(hooked, "v1", "a", `,"spec":{"size":3,"color":"red"}`))
+	from := s.want(200, "GET", v2, "")
+	_, from, _ = strings.Cut(from, `"metadata":{"continue":"","resourceVersion":"`)
+	from, _, _ = strings.Cut(from, `"`)
+	h.set(hooked, hungHook)
+	s.want(200, "PATCH", cratesIn(hooked, "v1")+"/a", `{"spec":{"color":"blue"}}`, "Content-Type", merge)
+	for _, query := range []string{"", "&fieldSelector=spec.shade%3Dred"} {
+		path := v2 + "?watch=true&resourceVersion=" + from + query
+		long := s.watch(path)
+		h.called(t, hooked)
+		if got := s.want(200, "GET", path+"&timeoutSeconds=1", ""); got != "" {
+			t.Errorf("%q: %s", query, got)
+		}
+		_ = long.resp.Body.Close()
+		h.set(hooked, goodHook) // the call that hangs ends
+		h.set(hooked, hungHook)
+		s.want(200, "PATCH", cratesIn(hooked, "v1")+"/a", `{"spec":{"note":"x"}}`, "Content-Type", merge)
+	}
 }
 
 // A server ends although a webhook hangs: requests that wait for the webhook are answered after its timeout.
@@ -107,11 +136,14 @@ func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
 	h.set(hooked, hungHook)
 	codes := s.hang(5, cratesIn(hooked, "v2")+"/a")
 	events := s.watch(cratesIn(hooked, "v2") + "?watch=true&resourceVersion=0")
+	selected := s.watch(cratesIn(hooked, "v2") + "?watch=true&resourceVersion=0&fieldSelector=spec.shade%3Dred")
 	h.called(t, hooked)
 	if err := s.srv.Close(); err != nil {
 		t.Error(err)
 	}
-	for events.in.Scan() { // the stream may be cut off
+	for _, w := range []*stream{events, selected} {
+		for w.in.Scan() { // the stream may be cut off
+		}
 	}
 	for range 5 {
 		if code := <-codes; code == 200 {

@@ -159,8 +159,55 @@ func fewSteps(v1, v2, group string) []hookStep {
 	return out
 }
 
+// selectSteps returns requests with field selectors by the selectableFields of both versions.
+func selectSteps(v1, v2, group string) []hookStep {
+	var out []hookStep
+	add := func(s step) { out = append(out, hookStep{step: s, mode: "-"}) }
+	colors := []string{"red", "blue", "red", "blue", "red"}
+	for i, color := range colors {
+		add(step{method: "POST", path: v1, body: crate(group, "v1", string(rune('a'+i)), `,"spec":{"size":3,"color":"`+color+`"}`)})
+	}
+	add(step{method: "POST", path: v2, body: crate(group, "v2", "f", `,"spec":{"box":{"width":4},"shade":"red"}`)})
+	get := func(path string, header ...string) { add(step{method: "GET", path: path, header: header}) }
+	get(v1 + "?fieldSelector=spec.color%3Dred")
+	get(v1 + "?fieldSelector=spec.shade%3Dred")
+	get(v2 + "?fieldSelector=spec.color%3Dred")
+	get(v2 + "?fieldSelector=spec.shade%3Dred")
+	get(v2 + "?fieldSelector=spec.shade%3Dblue&resourceVersion=0")
+	get(v2 + "?fieldSelector=spec.shade%21%3Dred")
+	get(v2 + "?fieldSelector=spec.shade%3D")
+	get(v2 + "?fieldSelector=spec.shade%3Dred,metadata.name%3Dc")
+	get(v2 + "?fieldSelector=spec.shade%3Dred,metadata.name%3Db")
+	get(v2 + "?fieldSelector=spec.shade%3Dred,metadata.name%21%3Dc,metadata.namespace%3Ddefault")
+	get("/apis/" + group + "/v2/crates?fieldSelector=spec.shade%3Dblue")
+	get(v2+"?fieldSelector=spec.shade%3Dblue", "Accept", asTable)
+	get(v2+"?fieldSelector=spec.shade%3Dblue", "Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
+	get(v2 + "?fieldSelector=spec.shade%3Dblue&limit=2&resourceVersion=0")
+	get(v2 + "?fieldSelector=spec.shade%3Dred&limit=7")
+	watch := func(path string, events int) {
+		out = append(out, hookStep{step: step{method: "GET", path: path + "&watch=true&timeoutSeconds=20"}, mode: "-", events: events})
+	}
+	watch(v2+"?fieldSelector=spec.shade%3Dblue", 2)
+	watch(v2+"?fieldSelector=spec.shade%3Dred&resourceVersion=0", 4)
+	watch(v2+"?fieldSelector=spec.shade%3Dblue&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", 3)
+	watch(v2+"?fieldSelector=spec.color%3Dblue", 1)
+	add(step{method: "DELETE", path: v2 + "?fieldSelector=spec.shade%3Dblue&dryRun=All"})
+	add(step{method: "DELETE", path: v2 + "?fieldSelector=spec.color%3Dblue"})
+	out = append(out, hookStep{step: step{method: "GET", path: v2 + "?fieldSelector=spec.shade%3Dblue"}, mode: "fails"})
+	get(v1 + "?fieldSelector=spec.color%3Dblue")
+	out = append(out, hookStep{step: step{method: "DELETE", path: v2 + "?fieldSelector=spec.shade%3Dblue"}, mode: goodHook})
+	get(v1)
+	out = append(out, hookStep{step: step{method: "GET", path: v1 + "?fieldSelector=spec.color%3Dred"}, mode: "-", stored: "v2"})
+	get(v2 + "?fieldSelector=spec.shade%3Dred")
+	add(step{method: "PATCH", path: v1 + "/a", contentType: merge, body: `{"spec":{"color":"blue"}}`})
+	get(v1 + "?fieldSelector=spec.color%3Dblue")
+	get(v2 + "?fieldSelector=spec.shade%3Dblue")
+	get(v2 + "?fieldSelector=spec.shade%3Dred")
+	return out
+}
+
 func hookPlays() []hookPlay {
-	out := []hookPlay{{name: "well", steps: wellSteps}}
+	out := []hookPlay{{name: "well", steps: wellSteps}, {name: "selects", steps: selectSteps}}
 	for mode := range hookLies() {
 		out = append(out, hookPlay{name: mode, steps: fewSteps})
 	}

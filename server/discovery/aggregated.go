@@ -48,7 +48,7 @@ func aggregateVersion(group string, v Version) apidiscovery.APIVersionDiscovery 
 func aggregateResource(gv schema.GroupVersion, r Resource) apidiscovery.APIResourceDiscovery {
 	out := apidiscovery.APIResourceDiscovery{
 		Resource: r.Plural, SingularResource: r.Singular, Scope: apidiscovery.ScopeCluster,
-		ResponseKind: responseKind(gv, r.KindVersion.WithKind(r.Kind)),
+		ResponseKind: r.responseKind(gv, r.KindVersion.WithKind(r.Kind)),
 		Verbs:        r.verbs(),
 		ShortNames:   slices.Clone(r.ShortNames), Categories: slices.Clone(r.Categories),
 	}
@@ -60,16 +60,20 @@ func aggregateResource(gv schema.GroupVersion, r Resource) apidiscovery.APIResou
 	}
 	for _, sub := range r.subresources() {
 		out.Subresources = append(out.Subresources, apidiscovery.APISubresourceDiscovery{
-			Subresource: sub.Name, ResponseKind: responseKind(gv, sub.Kind), Verbs: sortedVerbs(sub.Verbs),
+			Subresource: sub.Name, ResponseKind: r.responseKind(gv, sub.Kind), Verbs: sortedVerbs(sub.Verbs),
 		})
 	}
 	return out
 }
 
-// responseKind completes a kind without group and version with those of the resource.
-func responseKind(gv schema.GroupVersion, kind schema.GroupVersionKind) *metav1.GroupVersionKind {
-	if kind.GroupVersion().Empty() {
+// responseKind returns a kind with its group and version. As in kube-apiserver, a kind with a Go type has them only if they are not
+// those of the resource; clients know the rule.
+func (r Resource) responseKind(gv schema.GroupVersion, kind schema.GroupVersionKind) *metav1.GroupVersionKind {
+	switch own := kind.GroupVersion().Empty() || kind.GroupVersion() == gv; {
+	case own && r.Custom:
 		kind = gv.WithKind(kind.Kind)
+	case own:
+		kind = schema.GroupVersionKind{Kind: kind.Kind}
 	}
 	return &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
 }

@@ -45,8 +45,9 @@ type Resource struct {
 	StorageKind schema.GroupVersionKind
 	// Subresources are the subresources of the resource.
 	Subresources []Subresource
-	// Custom shows verbs and subresources in the order in which kube-apiserver shows those of custom resources. That order is not
-	// alphabetical.
+	// Custom says that the kind has no Go type. Then verbs and subresources are shown in the order in which kube-apiserver shows
+	// those of custom resources, which is not alphabetical, and all kinds in aggregated documents have a group and a version. A
+	// version of which all resources are Custom is served to requests with any method.
 	Custom bool
 }
 

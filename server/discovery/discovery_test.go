@@ -350,8 +350,10 @@ func TestWhatIsNotServed(t *testing.T) {
 		{"GET", "/apis/example.com/v1/widgets", "", 404},
 		{"GET", "/apis//", "", 404},
 		{"GET", "/", "", 404},
-		{"POST", "/apis", "", 405},
 		{"DELETE", "/apis/example.com/v1", "", 405},
+		{"HEAD", "/apis/example.com/v1", "", 405},
+		{"GET", "/apis/example.com/v1", "application/*", 406},
+		{"POST", "/apis/example.com/v9", "", 404},
 		{"GET", "/apis", "text/html", 406},
 	} {
 		r := httptest.NewRequest(tc.method, tc.path, nil)

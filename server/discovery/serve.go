@@ -15,22 +15,23 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// ServeHTTP answers GET and HEAD for /api, /apis and the roots of groups and versions; any other path is 404.
+// ServeHTTP answers requests for /api, /apis and the roots of groups and versions; any other path is 404. As in kube-apiserver, /api
+// and the versions with kinds that have Go types are only for GET, and the method makes no difference for the other paths.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		response.Refuse(w, r, http.StatusMethodNotAllowed)
-		return
-	}
 	st, path := s.state.Load(), strings.TrimSuffix(r.URL.Path, "/")
 	root := path == "/apis" || path == "/api" && st.versions != nil
 	doc, found := st.legacy[path]
 	if path == "/api" && root {
 		doc, found = once(func() []byte { return encode(s.apiVersions(st, r)) }), true
+		doc.routed = true
 	}
 	if !found {
 		if s.opts.NotFound == nil || !s.opts.NotFound(w, r) {
 			response.Refuse(w, r, http.StatusNotFound)
 		}
+		return
+	}
+	if doc.routed && !response.Routed(w, r, codec.MediaTypes(s.formats)) {
 		return
 	}
 	w.Header().Add("Vary", "Accept")

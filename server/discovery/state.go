@@ -27,6 +27,7 @@ type state struct {
 type document struct {
 	json     func() (body []byte, etag string)
 	protobuf func() ([]byte, error)
+	routed   bool // the path is one for response.Routed
 }
 
 // group is a group with all its documents. Each document is made once, when it is first requested.
@@ -50,7 +51,9 @@ func newGroup(g Group) *group {
 	}
 	for _, v := range g.Versions {
 		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
-		out.legacy[g.root()+"/"+v.Name] = once(func() []byte { return encode(legacyResources(gv, v.Resources)) })
+		d := once(func() []byte { return encode(legacyResources(gv, v.Resources)) })
+		d.routed = len(v.Resources) == 0 || slices.ContainsFunc(v.Resources, func(r Resource) bool { return !r.Custom })
+		out.legacy[g.root()+"/"+v.Name] = d
 	}
 	return out
 }

@@ -23,7 +23,9 @@ type applier struct {
 	config  map[string]any
 	manager string
 	force   bool
-	strict  error // the error to return if nothing else is wrong
+	// Both are for the end, if nothing else is wrong.
+	strict  error   // the error to return
+	repeats []error // keys that the text of the configuration repeats, for warnings
 }
 
 // newApplier reads a configuration: CBOR, YAML, or JSON, which is YAML.
@@ -61,7 +63,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 	if len(problems) > 0 && v == codec.Strict {
 		a.strict = apierrors.NewBadRequest("error strict decoding patch: " + notYAML(joined(problems)))
 	} else {
-		c.warnAll(problems)
+		a.repeats = problems
 	}
 	if a.config == nil { // "null"
 		a.config = map[string]any{}
@@ -128,7 +130,7 @@ func joined(problems []error) string {
 // the registry compares it.
 func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
-		if err := a.mayBegin(ctx); err != nil {
+		if err := a.mayCreate(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -143,6 +145,12 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	}
 	if a.strict != nil {
 		return nil, a.strict
+	}
+	a.warnAll(a.repeats)
+	if current == nil {
+		if err := a.hasNoUID(); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.matchURL(obj); err != nil {
 		return nil, err
@@ -161,12 +169,12 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	return obj, a.sameUID(current, obj)
 }
 
-// mayBegin returns an error if the object must not be created: the configuration has the uid of an existing object, or the user
-// may not create it.
-func (a *applier) mayBegin(ctx *registry.Call) error {
-	if uid := (&unstructured.Unstructured{Object: a.config}).GetUID(); uid != "" {
-		return apierrors.NewConflict(a.gvr.GroupResource(), a.name,
-			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+// hasNoUID returns an error if a configuration that creates an object has the uid of an existing one.
+func (a *applier) hasNoUID() error {
+	uid := (&unstructured.Unstructured{Object: a.config}).GetUID()
+	if uid == "" {
+		return nil
 	}
-	return a.mayCreate(ctx)
+	return apierrors.NewConflict(a.gvr.GroupResource(), a.name,
+		fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 }

@@ -13,6 +13,10 @@ func (c *call) connect() {
 		c.fail(apierrors.NewBadRequest("dryRun is not supported"))
 		return
 	}
+	if err := c.checkPath(); err != nil {
+		c.fail(err)
+		return
+	}
 	h, err := c.connecter.Connect(c.ctx, c.name, c.subpath(), c.r)
 	if err != nil {
 		c.fail(err)

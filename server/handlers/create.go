@@ -40,12 +40,18 @@ func (c *call) create() error {
 		return err
 	}
 	c.keepSent()
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
 	if err != nil {
 		return err
 	}
 	if err := c.prepareNew(obj); err != nil {
 		return err
+	}
+	if c.unfit != nil {
+		return c.unfit
 	}
 	if obj, err = c.inHub(c.ctx, obj); err != nil {
 		return c.decodeError(err, c.Kind, body)

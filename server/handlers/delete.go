@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -15,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -29,6 +28,9 @@ func (c *call) delete() error {
 	}
 	opts, err := c.deleteOptions()
 	if err != nil {
+		return err
+	}
+	if err := c.checkPath(); err != nil {
 		return err
 	}
 	if unsafe(opts) {
@@ -143,6 +145,9 @@ func (c *call) deleteCollection() error {
 		return invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(
 			field.NewPath(unsafeOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	if c.recordDeleter == nil {
 		list := l.ListOptions
 		obj, err := c.collectionDeleter.DeleteCollection(c.ctx, opts, &list)
@@ -220,29 +225,25 @@ func queryDeleteOptions(q url.Values, collection bool) (*metav1.DeleteOptions, e
 	return opts, nil
 }
 
-// decodeDeleteOptions decodes a body with DeleteOptions. The body must be of v1, of meta.k8s.io/v1 or of the resource's own group
-// and version, or have no apiVersion.
+// decodeDeleteOptions decodes a body with DeleteOptions. It may have any apiVersion, as in kube-apiserver.
 func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
 	format, err := c.deleteFormat()
 	if err != nil {
 		return nil, err
 	}
 	opts := &metav1.DeleteOptions{}
-	if err := codec.DecodeIntoWithin(format, body, opts, c.limits()); err != nil {
-		if over := c.beyondLimit(err); over != nil {
-			return nil, over
-		}
-		return nil, apierrors.NewBadRequest(err.Error())
+	err = codec.DecodeIntoWithin(format, body, opts, c.limits())
+	if over := c.beyondLimit(err); over != nil {
+		return nil, over
 	}
-	gv, err := schema.ParseGroupVersion(opts.APIVersion)
+	if kind := opts.GroupVersionKind(); kind.Kind != "" && kind.Kind != "DeleteOptions" {
+		if kind.GroupVersion().Empty() {
+			kind = metav1.SchemeGroupVersion.WithKind(kind.Kind)
+		}
+		err = apiruntime.NewNotRegisteredErrForKind("keelson", kind)
+	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	switch kind := opts.Kind; {
-	case kind != "" && kind != "DeleteOptions":
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a DeleteOptions: no kind %q is registered for version %q", kind, gv.Version, kind, opts.APIVersion))
-	case gv.Empty(), gv == metav1.Unversioned, gv == metav1.SchemeGroupVersion, gv == c.gvr.GroupVersion(), gv == c.Kind.GroupVersion():
-		return opts, nil
-	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions in version %q cannot be handled as a DeleteOptions: no kind \"DeleteOptions\" is registered for version %q", gv.Version, opts.APIVersion))
+	return opts, nil
 }

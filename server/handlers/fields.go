@@ -72,7 +72,7 @@ func (e *endpoint) custom() bool {
 func (e *endpoint) typed() bool { return e.Known != nil && !e.Known.Untyped() }
 
 // track updates the managedFields of obj, which is in the hub version, with the changes from live to obj. live may be nil. If the
-// update fails, the client gets a warning (see tellFields), and the entries stay as they were. track returns an error only if the
+// update fails, the entries stay as they were, and the change is made (see tellFields). track returns an error only if the
 // request has more entries than are allowed.
 func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 	if c.fields == nil {
@@ -95,17 +95,12 @@ func (e *endpoint) showing(ctx *registry.Call) patch.Show {
 	return func(obj runtime.Object) (runtime.Object, error) { return e.shown(ctx, obj) }
 }
 
-// tellFields warns that track has failed. It is called after the change is made: a change that is refused has an error of its
-// own.
+// tellFields calls the hook Untracked if track has failed. It is called after the change is made: a change that is refused has an
+// error of its own.
 func (c *call) tellFields() {
-	if c.fieldsErr != nil {
-		c.ctx.Warn(oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.fieldsErr)))
+	if c.fieldsErr != nil && c.hooks.Untracked != nil {
+		c.hooks.Untracked(c.ctx.Context, c.fieldsErr)
 	}
-}
-
-// oneLine returns text on one line, as a warning must be. The text of several errors has several lines.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || unicode.IsControl(r) }), " ")
 }
 
 // withoutFields calls change, and calls it again without managedFields if the object was too large with them. change must call

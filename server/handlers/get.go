@@ -18,6 +18,9 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	it, err := c.fetch(opts)
 	if err != nil {
 		return err

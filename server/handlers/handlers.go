@@ -34,12 +34,38 @@
 // watch with bookmarks always gets one shortly before its timeout, so that the client continues with the newest revision, and
 // a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events.
 //
+// Field selectors compare the fields of the objects as they are stored, except those in Options.Shown. For these, objects that are
+// stored in another version than that of the URL are converted, many at once, and the values are cached for all lists and watches:
+// with the event and in Options.Forms. An object that cannot be converted has the same error as without a selector. A page of
+// such a list has a continue token if any object follows, whether it matches or not, and no remainingItemCount, as in
+// kube-apiserver.
+//
 // # What does not exist
 //
 // As in kube-apiserver, a path that is not one of the resource is answered with a Status without details if the objects have a Go
 // type, and with the text "404 page not found" if they have none. A method that the resource does not have is answered with 405
 // and a Status that names the resource and the verb, for kinds without a Go type as in kube-apiserver, and for all others too, where
-// kube-apiserver names neither.
+// kube-apiserver names neither. HEAD is one of these methods if the objects have a Go type. If they have none, it is GET without a
+// body.
+//
+// For kinds with a Go type, the Accept header must name a media type that there is, or */*, and a patch must have a Content-Type that
+// there is. Both are checked before anything else in the request. The other kinds also accept a range such as application/*.
+//
+// A form that the answer cannot have, such as a PartialObjectMetadataList of one object, is refused before the request is read, so
+// that nothing is written. kube-apiserver makes the change, and then refuses to answer with it.
+//
+// # What is refused
+//
+// A request that is refused changes nothing. Therefore the options of a Table, such as includeObject, are checked before anything
+// else, also those of a read. kube-apiserver checks them when it writes the answer, and says with 400 that it has made the change.
+//
+// A patch cannot change the apiVersion to that of another version of the kind: kube-apiserver reads the patched object in that
+// version, which may lose fields. A patch whose result has no apiVersion or kind keeps those of the URL. kube-apiserver then reads
+// an object with a Go type in an internal version, in which it does not find the metadata, and refuses the patch. For an object
+// without a Go type it answers with 500, and the handler with 422.
+//
+// A number that the type of its field cannot have, such as 3000000000 in an int32, is refused. In an applied configuration
+// kube-apiserver reads another number, -1294967296, and stores that if it is valid.
 //
 // See [Resource] for the wire formats and for the cost of answers.
 package handlers
@@ -92,6 +118,10 @@ type Options struct {
 	// Verbs are the verbs to serve, out of those that Storage implements. nil serves all of them. New returns an error for a verb
 	// that Storage does not implement.
 	Verbs []string
+	// Shown are the fields that field selectors compare as the version of Kind shows them: an object that is stored in another
+	// version is converted to look at them. They must be selectable in Kind, which has no Go type, and Storage must be a
+	// *registry.Registry, or pass the Chooser of a Selection to one.
+	Shown []string
 	// Authorizer is called for permissions that a request needs in addition to that of its verb. For a PUT or an apply that
 	// creates its object, it decides if the user may create the object; if Authorizer is nil, the user may. For a DELETE of an
 	// object that cannot be read, it decides if the user has the verb unsafe-delete-ignore-read-errors; if Authorizer is nil,

@@ -16,8 +16,14 @@ import (
 
 // watchOrList answers GET of a collection.
 func (c *call) watchOrList() error {
+	if err := c.forms.Check(c.r); err != nil {
+		return err
+	}
 	l, err := c.listOptions(c.r.URL.Query(), c.info.DeprecatedWatch, c.name)
 	if err != nil {
+		return err
+	}
+	if err := c.checkPath(); err != nil {
 		return err
 	}
 	switch {

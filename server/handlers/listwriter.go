@@ -342,7 +342,7 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 				return nil
 			}
 		case b.forms != nil && !l.zip && l.textKey != nil && !l.tooLarge(b, l.textKey):
-			text, err := b.forms.Get(l.textKey, func() ([]byte, error) { return l.join(nil, b) })
+			text, err := b.forms.Get(l.Context(), l.textKey, func() ([]byte, error) { return l.join(nil, b) })
 			if err != nil {
 				return err
 			}
@@ -410,7 +410,7 @@ func (l *listWriter) join(dst []byte, b block) ([]byte, error) {
 
 // compressed returns the joined items of a block as a part of a gzip member.
 func (l *listWriter) compressed(b block) (gzipparts.Part, error) {
-	text, err := b.forms.Get(l.zipKey, func() ([]byte, error) {
+	text, err := b.forms.Get(l.Context(), l.zipKey, func() ([]byte, error) {
 		buf := l.takeBuffer()
 		text, err := l.join(*buf, b)
 		*buf = text

@@ -80,7 +80,7 @@ func New(o Options) (*Resource, error) {
 		o.Table, _ = registry.As[registry.Tabler](o.Storage)
 	}
 	var err error
-	of := wire.Objects{Scheme: o.Scheme, Kept: o.Forms, Seed: new(maphash.MakeSeed()), Columns: o.Table}
+	of := wire.Objects{Scheme: o.Scheme, Shown: o.Shown, Kept: o.Forms, Seed: new(maphash.MakeSeed()), Columns: o.Table}
 	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, of, slices.Clone(o.Verbs)); err != nil {
 		return nil, err
 	}

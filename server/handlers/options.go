@@ -96,19 +96,20 @@ func getOptions(q url.Values) (*metav1.GetOptions, error) {
 // listRequest is the checked options of a list, watch or deletecollection.
 type listRequest struct {
 	metav1.ListOptions
-	labels labels.Selector // nil selects all
-	fields fields.Selector // nil selects all; the labels of the URL's version are converted
+	labels  labels.Selector // nil selects all
+	fields  fields.Selector // nil selects all; the labels of the URL's version are converted
+	unended bool            // a watch sends no bookmark at the end of its initial events
 }
 
 // listOptions reads and checks the options of a request for a collection. watch says that the path requests a watch, even if the
-// options do not. name is the object that the path names, or "".
+// options do not: then, as in kube-apiserver, the options are checked as those of a list unless they request a watch themselves.
+// name is the object that the path names, or "".
 func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest, error) {
 	l := &listRequest{}
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &l.ListOptions, nil); err != nil {
 		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	l.TypeMeta = optionsKind("ListOptions")
-	l.Watch = l.Watch || watch
 	if err := l.parseSelectors(c.selectors); err != nil {
 		return nil, err
 	}
@@ -121,10 +122,28 @@ func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest,
 		return nil, err
 	}
 	l.SendInitialEvents, l.ResourceVersionMatch = in.SendInitialEvents, in.ResourceVersionMatch
+	if watch {
+		l.watchByPath()
+	}
 	if l.ShardSelector != "" {
 		return nil, apierrors.NewBadRequest("shardSelector is not supported by this server")
 	}
 	return l, c.selectFields(l, name)
+}
+
+// watchByPath makes a watch of a list whose path requests a watch. If it has no other options, the watch begins with initial events,
+// but no bookmark ends them.
+func (l *listRequest) watchByPath() {
+	l.Watch = true
+	if l.SendInitialEvents == nil && (l.ResourceVersion == "" || l.ResourceVersion == "0") {
+		l.SendInitialEvents, l.unended = new(true), true
+	}
+}
+
+// hasOwnSelectors reports whether the kind defines its field selectors. As in kube-apiserver, metadata.namespace is then one of them
+// only if the objects are in namespaces. For all other kinds it is one, even if no object has a namespace.
+func (c *call) hasOwnSelectors() bool {
+	return c.Untyped() || c.Known != nil && len(c.Known.Fields) > 0
 }
 
 func (l *listRequest) parseSelectors(limit selector.Limit) error {
@@ -147,7 +166,7 @@ func (l *listRequest) parseSelectors(limit selector.Limit) error {
 func (c *call) selectFields(l *listRequest, name string) error {
 	if l.fields != nil {
 		sel, err := l.fields.Transform(func(label, value string) (string, string, error) {
-			if label == "metadata.namespace" && c.Untyped() && !c.namespaced { // as kube-apiserver does for custom resources only
+			if label == "metadata.namespace" && !c.namespaced && c.hasOwnSelectors() {
 				return "", "", fmt.Errorf("field label not supported: %s", label)
 			}
 			return c.scheme.ConvertFieldLabel(c.Kind, label, value)
@@ -174,6 +193,9 @@ func (c *call) selectFields(l *listRequest, name string) error {
 // selection returns the selection of a request, for a storage. A field selector with one exact name selects one key.
 func (c *call) selection(l *listRequest) storage.Selection {
 	s := storage.Selection{Namespace: c.namespace, Labels: selector.Labels(l.labels), Fields: selector.Fields(l.fields)}
+	if len(c.Shown) > 0 && c.selectsShown(l.fields) {
+		s.Fields, s.Chooser = selector.Fields(keySelector(l.fields)), &shownFields{c.endpoint, s.Fields}
+	}
 	if l.fields != nil && (!c.namespaced || c.namespace != "") {
 		if name, ok := l.fields.RequiresExactMatch(metav1.ObjectNameField); ok && checkSegments(name, "") == nil {
 			s.Name = name
@@ -186,15 +208,12 @@ func (c *call) selection(l *listRequest) storage.Selection {
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list.
 func (c *call) storageList(l *listRequest) (storage.ListOptions, error) {
 	o := storage.ListOptions{Selection: c.selection(l), Limit: max(l.Limit, 0), Continue: l.Continue}
+	if l.Continue != "" {
+		return o, l.checkContinued()
+	}
 	at, err := registry.ReadAt(l.ResourceVersion)
-	switch {
-	case err != nil:
+	if err != nil {
 		return o, err
-	case l.Continue != "":
-		if at.Revision != 0 {
-			return o, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-		}
-		return o, nil
 	}
 	exact := l.ResourceVersionMatch == metav1.ResourceVersionMatchExact || l.ResourceVersionMatch == "" && o.Limit > 0
 	if exact && at.Match == storage.NotOlderThan {
@@ -202,6 +221,18 @@ func (c *call) storageList(l *listRequest) (storage.ListOptions, error) {
 	}
 	o.At = at
 	return o, nil
+}
+
+// checkContinued returns an error if a request with a continue token has a resourceVersion, too, of whatever form. The storage reads
+// the token, and refuses one that it cannot read. That error comes first.
+func (l *listRequest) checkContinued() error {
+	if l.ResourceVersion == "" || l.ResourceVersion == "0" {
+		return nil
+	}
+	if _, err := (storage.Scope{}).Continue(l.Continue); err != nil {
+		return nil
+	}
+	return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 }
 
 // storageWatch returns the options of a watch for a storage.

@@ -50,7 +50,9 @@ func TestQueryOptions(t *testing.T) {
 			options("ListOptions", `resourceVersionMatch: Unsupported value: "Bogus": supported values: "Exact", "NotOlderThan", ""`)},
 		{"GET", base + "?resourceVersionMatch=Exact&resourceVersion=1&continue=x", "", 422, invalid,
 			options("ListOptions", "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided")},
-		{"GET", base + "?resourceVersion=1&continue=x", "", 400, bad, "specifying resource version is not allowed when using continue"},
+		{"GET", base + "?resourceVersion=1&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYSJ9", "", 400, bad, "specifying resource version is not allowed when using continue"},
+		{"GET", base + "?resourceVersion=x&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYSJ9", "", 400, bad, "specifying resource version is not allowed when using continue"},
+		{"GET", base + "?resourceVersion=1&continue=x", "", 400, bad, "*invalid continue token: continue key is not valid"},
 		{"GET", base + "?continue=x", "", 400, bad, "*invalid continue token: continue key is not valid"},
 		// sendInitialEvents
 		{"GET", base + "?sendInitialEvents=true", "", 422, invalid,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -13,6 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,6 +27,7 @@ type patcher struct {
 	text       []byte
 	manager    string
 	validation codec.Validation
+	checked    func() error   // check, for the first call; before that the object must exist
 	problems   []error        // duplicate fields of the patch text
 	changes    map[string]any // a strategic merge patch, which errors show; if nil, they show the patched object
 }
@@ -32,14 +35,13 @@ type patcher struct {
 // patch answers PATCH.
 func (c *call) patch() error {
 	defer c.limit()()
-	f, err := c.forms.Negotiate(c.r, wire.OneObject)
+	kind, err := c.patchType()
 	if err != nil {
 		return err
 	}
-	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	kind := types.PatchType(strings.TrimSpace(contentType))
-	if !slices.Contains(c.patches, string(kind)) {
-		return codec.UnsupportedMediaType(c.patches)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
+	if err != nil {
+		return err
 	}
 	text, err := c.readBody()
 	if err != nil {
@@ -65,22 +67,33 @@ func (c *call) patch() error {
 		return c.change(a.apply, update, f)
 	}
 	p := &patcher{call: c, kind: kind, text: text, manager: opts.FieldManager, validation: fieldValidation(opts.FieldValidation)}
-	if err := p.check(); err != nil {
-		return err
+	if !json.Valid(text) {
+		return apierrors.NewBadRequest("invalid JSON patch")
 	}
+	p.checked = sync.OnceValue(p.check)
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
+}
+
+// patchType returns the type of a patch, which its Content-Type names.
+func (c *call) patchType() (types.PatchType, error) {
+	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	kind := strings.TrimSpace(contentType)
+	if !slices.Contains(c.patches, kind) {
+		return "", codec.UnsupportedMediaType(c.patches)
+	}
+	return types.PatchType(kind), nil
 }
 
 // check validates the text of the patch, and finds its duplicate fields and, in a JSON patch, the unknown fields of operations.
 func (p *patcher) check() error {
-	if !json.Valid(p.text) {
-		return apierrors.NewBadRequest("invalid JSON patch")
-	}
 	if err := p.patchBounds.Check(p.text); err != nil {
 		return registry.PatchStatus(err)
 	}
 	if err := codec.CheckObject(p.text, p.limits()); err != nil {
 		return p.beyondLimit(err)
+	}
+	if p.kind == types.StrategicMergePatchType {
+		return p.checkStrategic()
 	}
 	if p.validation == codec.Ignore {
 		return nil
@@ -95,17 +108,38 @@ func (p *patcher) check() error {
 	} else {
 		fields := map[string]any{}
 		p.problems, err = codec.Unmarshal(p.text, &fields, p.validation)
-		if p.kind == types.StrategicMergePatchType {
-			p.changes = fields
-		}
-	}
-	if err != nil && p.kind == types.StrategicMergePatchType {
-		return apierrors.NewBadRequest(err.Error())
 	}
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	return nil
+}
+
+// checkStrategic is check for a strategic merge patch. A kind and an apiVersion in it are left out, because they change nothing. A
+// patch of null changes nothing either.
+func (p *patcher) checkStrategic() error {
+	var err error
+	if p.problems, err = codec.Unmarshal(p.text, &p.changes, p.validation); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if p.changes == nil {
+		p.text = []byte("{}")
+		return nil
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(p.text, &members); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		switch p.changes[name].(type) {
+		case nil, string:
+			delete(members, name)
+		}
+	}
+	if len(members) < len(p.changes) {
+		p.text, err = json.Marshal(members)
+	}
+	return err
 }
 
 // jsonPatchOp is an operation of a JSON patch. Errors of its decoding show its name, which is that of kube-apiserver.
@@ -121,6 +155,9 @@ type jsonPatchOp struct {
 func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		return nil, apierrors.NewNotFound(p.gvr.GroupResource(), p.name)
+	}
+	if err := p.checked(); err != nil {
+		return nil, err
 	}
 	shown, err := p.shown(ctx, current)
 	if err != nil {
@@ -141,6 +178,9 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if err := p.matchURL(obj); err != nil {
 		return nil, err
 	}
+	if p.unfit != nil {
+		return nil, &registry.UnfitError{Object: obj, Err: p.unfit}
+	}
 	if obj, err = p.inHub(ctx, obj); err != nil {
 		return nil, p.invalid(text, err)
 	}
@@ -159,17 +199,12 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 			d, err = codec.Decode(p.scheme, codec.JSON(), text, p.Kind, p.validation)
 		}
 	}
-	want := p.Kind
 	switch {
-	case p.Untyped() && err == nil:
-		if err := p.sameKind(d); err != nil {
-			return nil, err
-		}
-	case p.Untyped(): // err is returned below
-	case d.GVK.Kind != "" && d.GVK.Kind != want.Kind:
-		return nil, p.decodeError(fmt.Errorf("a patch cannot change the kind"), d.GVK, text)
-	case d.GVK.Kind != "" && d.GVK != want:
-		return nil, wrongVersion(d.GVK.GroupVersion(), want.GroupVersion())
+	case err != nil:
+	case p.Untyped():
+		p.judgeKind(d)
+	case d.GVK != p.Kind:
+		err = fmt.Errorf("unable to decode %s into %T", d.GVK, p.Known.New())
 	}
 	if err != nil {
 		return nil, p.invalid(text, err)
@@ -182,13 +217,17 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 	return d.Object, nil
 }
 
-// invalid returns the error for a patch whose result is not a valid object of the kind.
+// invalid returns the error for a patch whose result is not a valid object of the kind. If it quotes the result, the members are in
+// the order of their names; in kube-apiserver those that the patch does not change are in the order of the fields of the Go type.
 func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why
 	}
 	if over := p.beyondLimit(err); over != nil {
 		return over
+	}
+	if p.kind == types.StrategicMergePatchType {
+		err = p.misfit(text, err)
 	}
 	shown := excerpt.OfBytes(text, excerpt.Text)
 	switch {
@@ -199,4 +238,17 @@ func (p *patcher) invalid(text []byte, err error) error {
 		shown = fmt.Sprintf("%+v", p.changes)
 	}
 	return excerpt.Invalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
+}
+
+// misfit returns why an object, which is the result of a strategic merge patch, is not one of the Go type, in the words of
+// kube-apiserver: it does not decode text, but converts a map. If the map can be converted, misfit returns err.
+func (p *patcher) misfit(text []byte, err error) error {
+	object := map[string]any{}
+	if _, bad := codec.Unmarshal(text, &object, codec.Ignore); bad != nil {
+		return err
+	}
+	if why := apiruntime.DefaultUnstructuredConverter.FromUnstructured(object, p.Known.New()); why != nil {
+		return why
+	}
+	return err
 }

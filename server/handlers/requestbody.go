@@ -21,13 +21,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// bodyFormat returns the format that the Content-Type header names.
+// bodyFormat returns the format that the Content-Type header names. For a kind without a Go type, the error about an unknown
+// format names protobuf too, as in kube-apiserver.
 func (c *call) bodyFormat() (codec.Format, error) {
-	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), c.forms.Own())
-	if !ok {
-		return nil, codec.UnsupportedMediaType(codec.MediaTypes(c.forms.Own()))
+	contentType, own := c.r.Header.Get("Content-Type"), c.forms.Own()
+	f, ok := codec.NegotiateBody(contentType, own)
+	if ok {
+		return f, nil
 	}
-	return f, nil
+	if _, known := codec.NegotiateBody(contentType, c.Resource.formats); c.custom() && !known {
+		own = c.Resource.formats
+	}
+	return nil, codec.UnsupportedMediaType(codec.MediaTypes(own))
 }
 
 // deleteFormat returns the format of the options of a delete. Unlike for bodyFormat, protobuf is accepted for every kind, because
@@ -97,7 +102,7 @@ func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.
 		return d.Object, err
 	}
 	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.limits())
-	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.Kind.Kind && !gv.Empty() && gv != c.Kind.GroupVersion() {
+	if gv := d.GVK.GroupVersion(); d.GVK != c.Kind && d.GVK.Kind == c.Kind.Kind && c.scheme.Lookup(d.GVK) != nil {
 		return nil, wrongVersion(gv, c.Kind.GroupVersion())
 	}
 	if err != nil {
@@ -233,20 +238,31 @@ func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (c
 	case d.GVK.GroupVersion() != c.Kind.GroupVersion():
 		return d, wrongVersion(d.GVK.GroupVersion(), c.Kind.GroupVersion())
 	}
-	return d, c.sameKind(d)
+	c.judgeKind(d)
+	return d, nil
 }
 
-// sameKind returns an error if a decoded object is of another kind or version than the endpoint's.
-func (e *endpoint) sameKind(d codec.Decoded) error {
-	if d.GVK == e.Kind {
-		return nil
+// judgeKind sets unfit if a decoded object without a Go type is of another kind or version than the endpoint's, and gives it that
+// kind. This mistake is found after others. In a request to a subresource it is none, because the object is not stored.
+func (c *call) judgeKind(d codec.Decoded) {
+	c.unfit = nil
+	if d.GVK == c.Kind {
+		return
 	}
+	if c.sub == "" {
+		c.unfit = c.otherKind(d)
+	}
+	d.Object.GetObjectKind().SetGroupVersionKind(c.Kind)
+}
+
+// otherKind returns the error for a decoded object of another kind or version.
+func (e *endpoint) otherKind(d codec.Decoded) error {
 	var errs field.ErrorList
-	if got, want := d.GVK.GroupVersion().String(), e.Version; got != want {
-		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, fmt.Sprintf("must be %s", want)))
-	}
 	if got, want := d.GVK.Kind, e.Kind.Kind; got != want {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), got, fmt.Sprintf("must be %s", want)))
+	}
+	if got, want := d.GVK.GroupVersion().String(), e.Version; got != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, fmt.Sprintf("must be %s", want)))
 	}
 	name := ""
 	if m, err := meta.Accessor(d.Object); err == nil {
@@ -255,7 +271,8 @@ func (e *endpoint) sameKind(d codec.Decoded) error {
 	return excerpt.Invalid(d.GVK.GroupKind(), name, errs)
 }
 
-// sameUID returns an error if a patch changes the uid of the object.
+// sameUID returns an error if a patch changes the uid of the object. A patch of a subresource of a kind without a Go type, which
+// does not change the metadata, may have any uid: patched gets that of current, so that it is no precondition.
 func (c *call) sameUID(current, patched runtime.Object) error {
 	if current == nil {
 		return nil
@@ -267,6 +284,9 @@ func (c *call) sameUID(current, patched runtime.Object) error {
 	m, err := accessor(patched)
 	if err != nil {
 		return err
+	}
+	if c.sub != "" && c.custom() {
+		m.SetUID(was.GetUID())
 	}
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
 		return excerpt.Invalid(c.Kind.GroupKind(), c.name, immutableUID(uid))

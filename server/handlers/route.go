@@ -13,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // call is one request to an endpoint.
@@ -28,7 +27,8 @@ type call struct {
 	untracked bool               // the change is made without managedFields, because the object was too large with them
 	share     *flowcontrol.Share // of the budget; nil until the request counts something
 	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
-	fieldsErr error              // the error of updating managedFields, for a warning
+	unfit     error              // why the object in the body can never be stored: see judgeKind
+	fieldsErr error              // the error of updating managedFields, for the hook
 }
 
 // route finds the endpoint of a request and answers the request.
@@ -66,15 +66,11 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if len(info.Parts) > 1 {
 		c.name = info.Parts[1]
 	}
-	if err := checkSegments(c.name, c.namespace); err != nil {
-		c.fail(err)
-		return
-	}
 	if err := checkQuery(req.URL.RawQuery); err != nil {
 		c.fail(err)
 		return
 	}
-	if len(info.Parts) > 2 {
+	if len(info.Parts) > 2 && (info.Parts[2] != "" || r.HasGoType()) {
 		if c.endpoint = r.subs[info.Parts[2]]; c.endpoint == nil {
 			c.endpoint = r.main
 			if r.HasGoType() {
@@ -126,8 +122,8 @@ func (r *Resource) owns(info *request.Info) bool {
 		info.APIGroup != r.gvr.Group || info.APIVersion != r.gvr.Version {
 		return false
 	}
-	if len(info.Parts) > 3 && (r.subs[info.Parts[2]] == nil || r.subs[info.Parts[2]].connecter == nil) {
-		return false
+	if len(info.Parts) > 3 && r.HasGoType() && (r.subs[info.Parts[2]] == nil || r.subs[info.Parts[2]].connecter == nil) {
+		return false // below a subresource without a Go type the path is not read
 	}
 	if info.Verb == "proxy" { // the deprecated proxy path is parsed, so that it is not mistaken for another request, but not served
 		return false
@@ -139,21 +135,10 @@ func (r *Resource) owns(info *request.Info) bool {
 	case !r.namespaced:
 		// In the path of a namespace object, its name is parsed as the namespace, too.
 		return info.Namespace == "" || r.gvr.Resource == "namespaces" && len(info.Parts) > 1 && info.Namespace == info.Parts[1]
-	case info.Namespace == "":
-		return len(info.Parts) == 1
+	case info.Namespace == "": // across all namespaces
+		return len(info.Parts) == 1 && (r.HasGoType() || info.Verb == "list" || info.Verb == "watch")
 	}
 	return true
-}
-
-// checkSegments returns an error for names that no object can have. It is called before the names become part of a storage key.
-func checkSegments(name, namespace string) error {
-	if msgs := content.IsPathSegmentName(name); len(msgs) > 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(msgs, ";")))
-	}
-	if msgs := content.IsPathSegmentName(namespace); len(msgs) > 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", namespace, strings.Join(msgs, ";")))
-	}
-	return nil
 }
 
 // checkQuery returns an error if a part of the query cannot be parsed. net/url would silently drop that part, which could be the
@@ -201,8 +186,12 @@ func (c *call) dispatchItem(verb string) {
 	case "delete":
 		c.serve(c.canDelete(), verb, c.delete)
 	case "create":
-		// A subresource's objects are created at the path of the item: POST .../pods/x/binding.
-		c.serve(c.sub != "" && c.canCreate(), verb, c.create)
+		// A subresource's objects are created at the path of the item: POST .../pods/x/binding. So are objects without a Go type,
+		// as in kube-apiserver, which then does not read the name in the path.
+		if c.sub == "" && c.custom() {
+			c.name = ""
+		}
+		c.serve((c.sub != "" || c.custom()) && c.canCreate(), verb, c.create)
 	default:
 		c.refuse("")
 	}
@@ -210,11 +199,6 @@ func (c *call) dispatchItem(verb string) {
 
 func (c *call) dispatchCollection(verb string) {
 	everywhere := c.namespaced && c.namespace == "" // across all namespaces only reads are possible
-	if everywhere && c.Untyped() && verb != "get" {
-		// As for custom resources: there is no such path.
-		http.NotFound(c.w, c.r)
-		return
-	}
 	switch verb {
 	case "get":
 		c.serve(c.canList() || c.canWatch(), "list", c.watchOrList)
@@ -223,21 +207,49 @@ func (c *call) dispatchCollection(verb string) {
 	case "delete":
 		c.serve(!everywhere && c.canDeleteCollection(), "deletecollection", c.deleteCollection)
 	case "update", "patch":
-		c.refuse(verb)
+		c.serve(c.custom(), verb, c.withoutName)
 	default:
 		c.refuse("")
 	}
 }
 
+// withoutName returns the error for a change of an object without a name in the path, if the kind has no Go type.
+func (c *call) withoutName() error {
+	if c.info.Verb == "patch" {
+		if _, err := c.patchType(); err != nil {
+			return err
+		}
+	}
+	return apierrors.NewBadRequest("name must be provided")
+}
+
 // serve runs f, if the endpoint has the verb, and answers with its error.
 func (c *call) serve(has bool, verb string, f func() error) {
-	if !has {
+	if !has || c.r.Method == http.MethodHead && c.HasGoType() {
 		c.refuse(verb)
 		return
 	}
-	if err := f(); err != nil {
+	err := c.checkTypes(verb)
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
 		c.fail(err)
 	}
+}
+
+// checkTypes checks the media types of a request for a kind with a Go type. In kube-apiserver the router does that, before anything
+// else in the request is read.
+func (c *call) checkTypes(verb string) error {
+	if !c.HasGoType() {
+		return nil
+	}
+	if verb == "patch" {
+		if _, err := c.patchType(); err != nil {
+			return err
+		}
+	}
+	return c.forms.CheckNames(c.r, verb == "list" || verb == "watch")
 }
 
 func (c *call) refuse(verb string) {

@@ -51,6 +51,9 @@ func (c *call) update() error {
 				return nil, err
 			}
 		}
+		if c.unfit != nil {
+			return nil, &registry.UnfitError{Object: out, Err: c.unfit}
+		}
 		return out, c.track(current, out, opts.FieldManager)
 	}
 	return c.withoutFields(func() error { return c.change(replace, opts, f) })
@@ -64,6 +67,9 @@ func (c *call) replacement(format codec.Format, body []byte, opts *metav1.Update
 	}
 	if err := c.matchURL(obj); err != nil {
 		return nil, err
+	}
+	if c.unfit != nil {
+		return obj, nil
 	}
 	if obj, err = c.inHub(c.ctx, obj); err != nil {
 		return nil, c.decodeError(err, c.Kind, body)
@@ -112,6 +118,9 @@ func (c *call) matchURL(obj runtime.Object) error {
 
 // change calls the storage to make a change, and answers with the result.
 func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, f wire.Form) error {
+	if err := c.checkPath(); err != nil {
+		return err
+	}
 	var it wire.Item
 	var created bool
 	var err error

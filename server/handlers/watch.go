@@ -56,7 +56,7 @@ func (c *call) newWatching(l *listRequest) (*watching, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watching{call: c, asked: l, marked: l.AllowWatchBookmarks, end: time.Now().Add(c.watchTimeout(l))}
+	w := &watching{call: c, asked: l, marked: l.AllowWatchBookmarks, unended: l.unended, end: time.Now().Add(c.watchTimeout(l))}
 	w.writer.Begin(c.ctx.Context, c.Objects, f)
 	return w, w.holdInitial()
 }
@@ -74,13 +74,14 @@ func (c *call) watchTimeout(l *listRequest) time.Duration {
 // pool of the resource for events, and returned when they are sent.
 type watching struct {
 	*call
-	asked  *listRequest // nil when the watch runs
-	marked bool         // the client wants bookmarks
-	writer wire.Writer
-	end    time.Time
-	out    sink
-	timer  *time.Timer // requests the next bookmark from the storage
-	least  int64       // the bytes that stay counted until the initial events are sent
+	asked   *listRequest // nil when the watch runs
+	marked  bool         // the client wants bookmarks
+	unended bool         // the client wants no bookmark at the end of the initial events
+	writer  wire.Writer
+	end     time.Time
+	out     sink
+	timer   *time.Timer // requests the next bookmark from the storage
+	least   int64       // the bytes that stay counted until the initial events are sent
 
 	// The source of the events: exactly one is set.
 	records storage.Watch
@@ -99,6 +100,7 @@ func (w *watching) serve(ctx context.Context) {
 
 func (w *watching) run(ctx context.Context, out sink) {
 	w.out = out
+	w.writer.Within(ctx) // a watch ends in time although the object of an event is being converted
 	out.begin()
 	if w.r.Method == http.MethodHead {
 		return
@@ -207,7 +209,7 @@ func (w *watching) writeRecords(ctx context.Context, events []storage.Event) err
 		}
 		var err error
 		switch {
-		case e.Type == apiwatch.Bookmark && !w.marked:
+		case e.Type == apiwatch.Bookmark && (!w.marked || e.InitialEnd && w.unended):
 			continue
 		case e.Type == apiwatch.Bookmark:
 			err = w.writeBookmark(e)

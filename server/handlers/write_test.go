@@ -70,8 +70,8 @@ func TestBodies(t *testing.T) {
 		{"long", "POST", base, strings.Repeat("a", 100), "", 400, bad, `*the object provided is unrecognized (must be of type Widget): couldn't get version/kind; json parse error: invalid character 'a' looking for beginning of value (` + strings.Repeat("61", 30) + ` ...)`},
 		{"wrong type", "POST", base, `{"spec":{"size":"x"}}`, "", 400, bad, `*Widget in version "v1" cannot be handled as a Widget: json: cannot unmarshal string into Go struct field`},
 		{"wrong kind", "POST", base, `{"kind":"Gadget"}`, "", 400, bad, `*Gadget in version "v1" cannot be handled as a Widget: `},
-		{"wrong version", "POST", base, `{"apiVersion":"example.com/v2","kind":"Widget"}`, "", 400, bad, "the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)"},
-		{"wrong version on PUT", "PUT", base + "/a", `{"apiVersion":"v2"}`, "", 400, bad, "the API version in the data (v2) does not match the expected API version (example.com/v1)"},
+		{"wrong version", "POST", base, `{"apiVersion":"example.com/v2","kind":"Widget"}`, "", 400, bad, `Widget in version "v2" cannot be handled as a Widget: no kind "Widget" is registered for version "example.com/v2" in scheme "keelson"`},
+		{"wrong version on PUT", "PUT", base + "/a", `{"apiVersion":"v2"}`, "", 400, bad, `Widget in version "v2" cannot be handled as a Widget: no kind "Widget" is registered for version "v2" in scheme "keelson"`},
 		{"wrong namespace", "POST", base, `{"metadata":{"name":"a","namespace":"other"}}`, "", 400, bad, "the namespace of the provided object does not match the namespace sent on the request"},
 		{"wrong namespace on PUT", "PUT", base + "/a", `{"metadata":{"name":"a","namespace":"other"}}`, "", 400, bad, "the namespace of the provided object does not match the namespace sent on the request"},
 		{"wrong name", "PUT", base + "/a", `{"metadata":{"name":"b"}}`, "", 400, bad, "the name of the object (b) does not match the name on the URL (a)"},
@@ -84,7 +84,7 @@ func TestBodies(t *testing.T) {
 		{"resourceVersion", "POST", base, `{"metadata":{"name":"z","resourceVersion":"5"}}`, "", 400, bad, "resourceVersion should not be set on objects to be created"},
 		{"PUT nothing", "PUT", base + "/none", `{"metadata":{"name":"none"}}`, "", 404, metav1.StatusReasonNotFound, `widgets.example.com "none" not found`},
 		{"stale PUT", "PUT", base + "/a", `{"metadata":{"name":"a","resourceVersion":"1"}}`, "", 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.com "a": the object has been modified; please apply your changes to the latest version and try again`},
-		{"accept", "POST", base, yes, "Accept: text/html", 406, metav1.StatusReasonNotAcceptable, "only the following media types are accepted: application/json, application/yaml"},
+		{"accept", "POST", base, yes, "Accept: text/html", 406, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := h.now(t)

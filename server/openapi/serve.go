@@ -21,12 +21,9 @@ const (
 	mediaTypeV3Protobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 )
 
-// ServeHTTP answers GET and HEAD for /openapi/v2, /openapi/v3 and the documents below it; any other path is 404.
+// ServeHTTP answers requests for /openapi/v2, /openapi/v3 and the documents below it; any other path is 404. The method of a request
+// makes no difference, as in kube-apiserver.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		response.Refuse(w, r, http.StatusMethodNotAllowed)
-		return
-	}
 	st := s.state.Load()
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); path {
 	case "/openapi/v2":
@@ -116,6 +113,9 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p pa
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Etag", strconv.Quote(e.hash))
+	if r.Method != http.MethodGet && r.Method != http.MethodHead { // conditions and ranges are for reads
+		r = &http.Request{Method: http.MethodGet}
+	}
 	http.ServeContent(w, r, "", e.modified, bytes.NewReader(text))
 }
 

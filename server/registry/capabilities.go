@@ -129,13 +129,14 @@ type ManyRecords interface {
 
 // RecordLister implements GET of a collection with records.
 type RecordLister interface {
-	// ListRecords returns a page of records.
+	// ListRecords returns a page of records. If opts has a Chooser, the page has the records that it chooses: a RecordLister that
+	// does not pass opts to a Registry applies it by storage.ListChosen. DeleteRecords of a RecordDeleter has the same rule.
 	ListRecords(call *Call, opts storage.ListOptions) (storage.Page, error)
 }
 
 // RecordWatcher implements watches with records.
 type RecordWatcher interface {
-	// WatchRecords starts a watch, which ends with the call.
+	// WatchRecords starts a watch, which ends with the call. A Chooser in opts is for storage.WatchChosen, as for ListRecords.
 	WatchRecords(call *Call, opts storage.WatchOptions) (storage.Watch, error)
 }
 

@@ -33,12 +33,15 @@ func (r *Registry) checkConstraints(call *Call, problems field.ErrorList, obj, o
 	return appendDistinct(problems, found), nil
 }
 
-// appendDistinct appends errors to problems, equal ones once.
+// appendDistinct appends to problems those errs that are not there yet.
 func appendDistinct(problems, errs field.ErrorList) field.ErrorList {
 	if len(errs) == 0 {
 		return problems
 	}
 	seen := map[string]bool{}
+	for _, e := range problems {
+		seen[e.Error()] = true
+	}
 	for _, e := range errs {
 		if text := e.Error(); !seen[text] {
 			seen[text] = true

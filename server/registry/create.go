@@ -12,10 +12,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // CreateRecord implements RecordWriter.
-func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (rec storage.Record, err error) {
+func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error) {
+	m, err := r.accept(obj)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	version, err := versionIn(m)
+	if err != nil { // as in kube-apiserver, a text that is no number is no version
+		version = 0
+	}
+	return r.createFrom(call, obj, opts, sentVersion{number: version, refused: version != 0})
+}
+
+// sentVersion is the resourceVersion in a request that creates an object.
+type sentVersion struct {
+	number  int64 // the answer to a dry run has it
+	refused bool  // the object is not created, unless the request is a dry run
+}
+
+// createFrom is CreateRecord for a request with a version.
+func (r *Registry) createFrom(call *Call, obj runtime.Object, opts *metav1.CreateOptions, version sentVersion) (rec storage.Record, err error) {
 	if opts == nil {
 		opts = &metav1.CreateOptions{}
 	}
@@ -25,9 +45,6 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 	m, err := r.accept(obj)
 	if err != nil {
 		return storage.Record{}, err
-	}
-	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
-		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	m.SetResourceVersion("")
 	if len(call.Policy.Plugins) > 0 {
@@ -43,7 +60,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 		return storage.Record{}, err
 	}
 	warnings := []string{dedupOwners(m, "")}
-	a := &attempt{req: r.request(call, admission.Create, m.GetName(), opts)}
+	a := &attempt{req: r.request(call, admission.Create, m.GetName(), opts), version: version}
 	defer func() { a.end(call, err) }()
 	called := nameOrPrefix(m)
 	if obj, err = r.mutate(call, a.req, obj, nil); err != nil {
@@ -124,19 +141,9 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 			return storage.Record{}, err
 		}
 	}
-	unqualified, doubts := r.checkFinalizers(m, nil)
-	problems, err := r.checkConstraints(call, append(r.checkNew(m), unqualified...), obj, nil)
-	if err != nil {
+	if err := r.judgeNew(call, obj, m); err != nil {
 		return storage.Record{}, err
 	}
-	problems = append(problems, r.checkScale(call, obj, false)...)
-	if f := r.strategy.validate; f != nil {
-		problems = append(problems, r.forClient(call, f(call, obj), obj)...)
-	}
-	if len(problems) > 0 {
-		return storage.Record{}, r.invalid(m.GetName(), problems)
-	}
-	warn(call, doubts)
 	if f := r.strategy.warnOnCreate; f != nil {
 		warn(call, f(call, obj))
 	}
@@ -153,9 +160,15 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 	if err := r.validateAdmission(call, a.req, m.GetName(), obj, nil); err != nil {
 		return storage.Record{}, err
 	}
+	if a.version.refused && !call.DryRun {
+		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
 	a.asked = true
 	rec, err := r.store.Create(call.Context, key, obj, storage.WriteOptions{DryRun: call.DryRun})
 	if err == nil {
+		if call.DryRun {
+			rec.Revision = a.version.number
+		}
 		return rec, nil
 	}
 	err = r.status(err, m.GetName())
@@ -163,6 +176,33 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 		err = r.explainExists(call, key, err)
 	}
 	return storage.Record{}, err
+}
+
+// judgeNew validates a new object. If it is valid, the client is warned of its finalizers.
+func (r *Registry) judgeNew(call *Call, obj runtime.Object, m metav1.Object) error {
+	metadata := r.checkNew(m)
+	unqualified, doubts := r.checkFinalizers(m, nil)
+	metadata = append(metadata, unqualified...)
+	var problems field.ErrorList
+	if !r.strategy.metadataLast {
+		problems, metadata = metadata, nil
+	}
+	problems, err := r.checkConstraints(call, problems, obj, nil)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, r.checkScale(call, obj, false)...)
+	if f := r.strategy.validate; f != nil {
+		problems = append(problems, r.forClient(call, f(call, obj), obj)...)
+	}
+	if len(problems) == 0 {
+		problems = metadata
+	}
+	if len(problems) > 0 {
+		return r.invalid(m.GetName(), problems)
+	}
+	warn(call, doubts)
+	return nil
 }
 
 // explainExists adds to the error that the existing object is being deleted, if it is.

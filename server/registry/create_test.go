@@ -54,7 +54,7 @@ func TestCreateRefusals(t *testing.T) {
 		message string
 	}{
 		{"resourceVersion", func(w *Widget) { w.ResourceVersion = "5" }, 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set on objects to be created"},
-		{"unparseable resourceVersion", func(w *Widget) { w.ResourceVersion = "x" }, 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set on objects to be created"},
+		{"resourceVersion and bad name", func(w *Widget) { w.Name, w.ResourceVersion = "A_b", "5" }, 422, metav1.StatusReasonInvalid, `Widget.example.com "A_b" is invalid: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of...`},
 		{"namespace", func(w *Widget) { w.Namespace = "other" }, 400, metav1.StatusReasonBadRequest, "the namespace of the provided object does not match the namespace sent on the request"},
 		{"no name", func(w *Widget) { w.Name = "" }, 422, metav1.StatusReasonInvalid, `Widget.example.com "" is invalid: metadata.name: Required value: name or generateName is required`},
 		{"bad name", func(w *Widget) { w.Name = "A_b" }, 422, metav1.StatusReasonInvalid, `Widget.example.com "A_b" is invalid: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of...`},
@@ -73,6 +73,21 @@ func TestCreateRefusals(t *testing.T) {
 			wantStatus(t, err, c.code, c.reason, c.message)
 			equal(t, "revision", f.revision(), before)
 		})
+	}
+}
+
+// A resourceVersion that is no number counts as none. The answer of a dry run has the number.
+func TestCreateWithResourceVersion(t *testing.T) {
+	f := setup(t, nil)
+	for _, sent := range []string{"x", "-1", "0", "99999999999999999999"} {
+		got, err := f.typed.Create(f.ctx, "ns", widget("a"+strings.Trim(sent, "-"), func(w *Widget) { w.ResourceVersion = sent }))
+		if err != nil || got.ResourceVersion == sent || got.ResourceVersion == "" {
+			t.Errorf("%s: %+v, %v", sent, got, err)
+		}
+	}
+	rec, err := f.reg.CreateRecord(f.ctx, widget("b", func(w *Widget) { w.ResourceVersion = "5" }), &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || rec.Revision != 5 {
+		t.Errorf("dry run: %d, %v", rec.Revision, err)
 	}
 }
 

@@ -152,7 +152,7 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 		first := m.GetDeletionTimestamp() == nil
 		if f(call, obj, r.timestamp()) {
 			if first && r.collected() && !r.strategy.terminateAlone {
-				m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
+				m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), terminationPolicy(opts)))
 			}
 			return storage.Outcome{Object: obj}, nil
 		}
@@ -164,7 +164,10 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 	if err != nil || pending {
 		return storage.Outcome{}, err
 	}
-	if r.collected() {
+	switch {
+	case r.strategy.noDependents:
+		m.SetFinalizers(withCollectorFinalizer(m.GetFinalizers(), ""))
+	case r.collected():
 		m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
 	}
 	waits := len(m.GetFinalizers()) > 0 || r.finalizing(obj)
@@ -312,6 +315,21 @@ func collectorFinalizers(finalizers []string, opts *metav1.DeleteOptions) []stri
 	default: // no policy: the object's finalizers stay
 		return finalizers
 	}
+	return withCollectorFinalizer(finalizers, want)
+}
+
+// terminationPolicy returns the options of a DELETE of a kind that has a Terminate. There, an orphanDependents of false means the
+// policy Foreground, as in kube-apiserver for namespaces. For other kinds it means Background.
+func terminationPolicy(opts *metav1.DeleteOptions) *metav1.DeleteOptions {
+	orphan := opts.OrphanDependents //nolint:staticcheck // clients may still send it
+	if orphan == nil || *orphan {
+		return opts
+	}
+	return &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
+}
+
+// withCollectorFinalizer returns the finalizers with one finalizer of the garbage collector, or none if it is "".
+func withCollectorFinalizer(finalizers []string, want string) []string {
 	if want != "" && slices.Contains(finalizers, want) && !slices.Contains(finalizers, other(want)) {
 		return finalizers
 	}

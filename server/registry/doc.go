@@ -13,6 +13,13 @@
 // The objects can have subresources: [Registry.Status] for writing the status only, [Registry.ScaleView] for autoscaling/v1
 // Scale, and [Registry.View] with rules of the program. The user, the policy and other properties of a request are in its [Call].
 //
+// # Selectors
+//
+// A list, a watch or a deletion of a collection has the selectors of its storage.Selection, which compare records as they are
+// stored. If the Selection has a Chooser, the Registry also asks it about the records that match, many at once: see
+// storage.ListChosen and storage.WatchChosen. Package handlers has a Chooser for fields that a conversion changes. The error of a
+// Chooser ends the list, or the watch after the events before it; it is returned unchanged.
+//
 // # Resources that are not stored
 //
 // A resource that is not stored needs no Registry. Any value that implements some of [Getter], [Lister], [Watcher], [Creater],

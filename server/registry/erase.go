@@ -36,6 +36,8 @@ type Erased struct {
 	hubFieldNames          bool
 	statusMetadata         bool
 	plainFinalizers        bool
+	metadataLast           bool
+	noDependents           bool
 	ownScaleChecks         bool
 	terminateAlone         bool
 	noGeneration           bool
@@ -61,6 +63,8 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		hubFieldNames:          s.HubFieldNames,
 		statusMetadata:         s.StatusMetadata,
 		plainFinalizers:        s.PlainFinalizers,
+		metadataLast:           s.MetadataLast,
+		noDependents:           s.NoDependents,
 		ownScaleChecks:         s.OwnScaleChecks,
 		terminateAlone:         s.TerminateAlone,
 		noGeneration:           s.NoGeneration,

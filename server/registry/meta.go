@@ -134,6 +134,12 @@ func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(m, r.namespaced, r.checkName, metadataPath)
 }
 
+// checkChanged returns the errors in the metadata of the new state of an object, in the order of kube-apiserver.
+func (r *Registry) checkChanged(m, was metav1.Object) field.ErrorList {
+	problems := validation.ValidateObjectMetaAccessor(m, r.namespaced, checkSegment, metadataPath)
+	return appendDistinct(problems, validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath))
+}
+
 // checkFinalizers checks the finalizers that are not in old and have no domain. Other controllers could use the same name for
 // another finalizer. Such a finalizer is an error for Kubernetes' own kinds, and a warning for other kinds.
 func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems field.ErrorList, warnings []string) {
@@ -200,7 +206,13 @@ func (r *Registry) checkName(name string, prefix bool) []string {
 		return []string{"may not contain a NUL byte"}
 	case !utf8.ValidString(name):
 		return []string{"must be UTF-8"}
-	case prefix:
+	}
+	return checkSegment(name, prefix)
+}
+
+// checkSegment checks that a name, or the beginning of one, is a segment of a path.
+func checkSegment(name string, prefix bool) []string {
+	if prefix {
 		return content.IsPathSegmentPrefix(name)
 	}
 	return content.IsPathSegmentName(name)

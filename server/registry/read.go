@@ -68,12 +68,19 @@ func (r *Registry) ListRecords(call *Call, opts storage.ListOptions) (storage.Pa
 		return storage.Page{}, apierrors.NewInternalError(errNobody)
 	}
 	opts.Selection = r.selection(call, opts.Selection)
-	page, err := r.store.List(call.Context, opts)
+	page, err := r.list(call.Context, opts)
 	if err != nil {
 		return storage.Page{}, r.listStatus(err, opts.Continue != "")
 	}
 	page.Next = r.nextPortion(page.Next, opts.Continue != "")
 	return page, nil
+}
+
+func (r *Registry) list(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
+	if opts.Chooser != nil {
+		return storage.ListChosen(ctx, r.store, opts, r.namespaced)
+	}
+	return r.store.List(ctx, opts)
 }
 
 // nextPortion wraps the Next of a Page, so that its errors, and those of later portions, are StatusErrors.
@@ -99,11 +106,18 @@ func (r *Registry) WatchRecords(call *Call, opts storage.WatchOptions) (storage.
 		return nil, apierrors.NewInternalError(errNobody)
 	}
 	opts.Selection = r.selection(call, opts.Selection)
-	w, err := r.store.Watch(call.Context, opts)
+	w, err := r.watch(call.Context, opts)
 	if err != nil {
 		return nil, r.readStatus(r.watchStatus(err), "")
 	}
 	return &watch{w, r}, nil
+}
+
+func (r *Registry) watch(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
+	if opts.Chooser != nil {
+		return storage.WatchChosen(ctx, r.store, opts)
+	}
+	return r.store.Watch(ctx, opts)
 }
 
 func (r *Registry) selection(call *Call, s storage.Selection) storage.Selection {

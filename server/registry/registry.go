@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"strings"
 	"time"
@@ -33,6 +35,9 @@ type Options struct {
 	Namespaced bool
 	// Storage stores the objects. The registry does not close it.
 	Storage storage.Interface
+	// StoragePath is the path of the objects in the storage, for error messages; "" is /registry/<group>/<plural name>, or
+	// /registry/<plural name> for the core group.
+	StoragePath string
 	// Strategy has the rules of the kind; the zero value has none.
 	Strategy Erased
 	// Policy returns the policy of a call that has none. The plug-ins of the policy review every write. nil accepts all. An
@@ -81,6 +86,9 @@ type Options struct {
 // must work when they are called again. A request with a resourceVersion is never applied to an object with another
 // resourceVersion: it ends with 409 Conflict.
 //
+// A dry run is answered as the write would be. kube-apiserver answers it with the metadata.selfLink of the request, too, which it
+// does not store.
+//
 // # Field management
 //
 // The handlers compute metadata.managedFields, in the update functions that they pass. If an object comes without entries, the
@@ -94,6 +102,7 @@ type Registry struct {
 	singular   string
 	namespaced bool
 	store      storage.Interface
+	path       string // of the objects in the storage
 	strategy   Erased
 	policy     admission.Source // may be nil
 	gc         func() bool      // may be nil
@@ -146,6 +155,7 @@ func newRegistry(o Options) (*Registry, error) {
 		scheme:     o.Scheme,
 		kind:       kind,
 		resource:   o.Resource,
+		path:       cmp.Or(o.StoragePath, path.Join("/registry", o.Resource.Group, o.Resource.Resource)),
 		singular:   o.Singular,
 		namespaced: o.Namespaced,
 		store:      o.Storage,

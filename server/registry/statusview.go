@@ -80,7 +80,10 @@ func (r *Registry) settleStatus(obj, old runtime.Object) runtime.Object {
 	}
 	if from, err := meta.Accessor(obj); err == nil {
 		to.SetManagedFields(from.GetManagedFields())
-		if r.strategy.statusMetadata {
+		if r.strategy.statusMetadata { // what only the server writes is set back later: see keepSystem
+			to.SetGenerateName(from.GetGenerateName())
+			to.SetDeletionTimestamp(from.GetDeletionTimestamp())
+			to.SetDeletionGracePeriodSeconds(from.GetDeletionGracePeriodSeconds())
 			to.SetLabels(from.GetLabels())
 			to.SetAnnotations(from.GetAnnotations())
 			to.SetFinalizers(from.GetFinalizers())

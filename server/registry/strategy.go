@@ -72,12 +72,17 @@ type Strategy[T runtime.Object] struct {
 	// HubFieldNames gives clients of all versions the paths of the hub in the errors of Validate, ValidateUpdate and
 	// ValidateStatusUpdate. kube-apiserver does that for its kinds.
 	HubFieldNames bool
-	// StatusMetadata makes an update of the status write labels, annotations, finalizers and owner references, too, as for
-	// namespaces in kube-apiserver.
+	// StatusMetadata makes an update of the status write the metadata, too, as for namespaces in kube-apiserver.
 	StatusMetadata bool
 	// PlainFinalizers accepts new finalizers whose names have no domain, with neither an error nor a warning, as kube-apiserver
 	// does for kinds such as leases.
 	PlainFinalizers bool
+	// MetadataLast checks the metadata of a new object only if there are no other errors. It is for kinds whose Validate has its
+	// own rules for metadata, such as events in kube-apiserver.
+	MetadataLast bool
+	// NoDependents is for kinds on which no other objects depend, such as events. A DELETE ignores the propagation policy and
+	// removes the finalizers of the garbage collector.
+	NoDependents bool
 	// OwnScaleChecks says that Validate and the other functions check the values at the paths of the scale of untyped objects,
 	// with [CheckScale]. Otherwise the registry checks the values before it calls these functions.
 	OwnScaleChecks bool

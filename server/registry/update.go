@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -13,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -132,7 +131,10 @@ func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, o
 	if uid := m.GetUID(); uid != "" {
 		return storage.Record{}, r.uidConflict(call, name, string(uid), "")
 	}
-	m.SetResourceVersion("") // there is no state to compare with
+	version, err := versionIn(m) // there is no state to compare with
+	if err != nil {
+		return storage.Record{}, err
+	}
 	switch got := m.GetName(); got {
 	case "":
 		m.SetName(name)
@@ -140,7 +142,7 @@ func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, o
 	default:
 		return storage.Record{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", got, name))
 	}
-	return r.CreateRecord(call, obj, creating(opts))
+	return r.createFrom(call, obj, creating(opts), sentVersion{number: version})
 }
 
 // creating returns the options of an update as options of a create.
@@ -188,7 +190,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		obj, err = c.update(call, old.DeepCopyObject())
 	}
 	if err != nil {
-		return storage.Outcome{}, err
+		return storage.Outcome{}, c.firstMistake(call, err, was)
 	}
 	m, err := r.accept(obj)
 	if err != nil {
@@ -237,37 +239,57 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 
 func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }
 
+// firstMistake returns the error of the caller's update function, or a mistake of the same request that is found before that.
+func (c *change) firstMistake(call *Call, err error, was metav1.Object) error {
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) {
+		return err
+	}
+	if m, ok := unfit.Object.(metav1.Object); ok {
+		if err := c.preconditions(call, m, was); err != nil {
+			return err
+		}
+	}
+	return unfit.Err
+}
+
 // preconditions compares the uid and resourceVersion of the request with the stored ones.
 func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	r := c.registry
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
 		return r.uidConflict(call, c.name, string(uid), string(was.GetUID()))
 	}
-	rv := m.GetResourceVersion()
-	version := uint64(0)
-	if rv != "" {
-		var err error
-		if version, err = strconv.ParseUint(rv, 10, 64); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", rv, err))
-		}
+	version, err := versionIn(m)
+	if err != nil {
+		return err
 	}
 	switch {
 	case version == 0 && r.strategy.requireResourceVersion:
 		return excerpt.Invalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, c.name, field.ErrorList{
 			field.Invalid(metadataPath.Child("resourceVersion"), version, "must be specified for an update"),
 		})
-	case version != 0 && rv != was.GetResourceVersion():
+	case version != 0 && m.GetResourceVersion() != was.GetResourceVersion():
 		return apierrors.NewConflict(r.resource, c.name, errModified)
 	}
 	return nil
 }
 
-// uidConflict returns the error of kube-apiserver's storage, with the usual prefix of its keys.
-func (r *Registry) uidConflict(call *Call, name, want, got string) error {
-	key := "/registry/" + r.resource.Resource
-	if group := r.kind.GVK.Group; group != "" {
-		key = "/registry/" + group + "/" + r.resource.Resource
+// versionIn returns the resourceVersion of the new state of an object, 0 if it has none.
+func versionIn(m metav1.Object) (int64, error) {
+	rv := m.GetResourceVersion()
+	if rv == "" {
+		return 0, nil
 	}
+	version, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", rv, err))
+	}
+	return int64(min(version, math.MaxInt64)), nil //nolint:gosec // within the range
+}
+
+// uidConflict returns the error of kube-apiserver's storage, which has the key of the object.
+func (r *Registry) uidConflict(call *Call, name, want, got string) error {
+	key := r.path
 	if ns := call.Namespace; r.namespaced {
 		key += "/" + ns
 	}
@@ -308,7 +330,8 @@ func keepSystem(m, was metav1.Object) {
 	}
 }
 
-// judge validates the new state, changes it to its normal form and calls the validators.
+// judge validates the new state, changes it to its normal form and calls the validators. An error in the metadata is one cause of the
+// refusal; kube-apiserver makes it two, because its strategies check the metadata once more.
 func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
 	r := c.registry
 	m, err := r.accept(obj)
@@ -319,10 +342,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	if err != nil {
 		return err
 	}
-	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
-	if !slices.Equal(m.GetFinalizers(), was.GetFinalizers()) {
-		problems = append(problems, validation.ValidateFinalizers(m.GetFinalizers(), metadataPath.Child("finalizers"))...)
-	}
+	problems := r.checkChanged(m, was)
 	unqualified, doubts := r.checkFinalizers(m, was.GetFinalizers())
 	problems = append(problems, unqualified...)
 	problems, err = r.checkConstraints(call, problems, obj, old)
@@ -331,7 +351,7 @@ func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Obje
 	}
 	problems = append(problems, r.checkScale(call, obj, c.endpoint.subresource == "status")...)
 	if f := c.endpoint.validate; f != nil {
-		problems = append(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj)...)
+		problems = appendDistinct(problems, r.forClient(call, r.ratchet(f(call, obj, old), obj, old), obj))
 	}
 	if len(problems) > 0 {
 		return r.invalid(c.name, problems)

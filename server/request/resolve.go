@@ -38,7 +38,8 @@ func Resolve(r *http.Request) (*Info, error) { return Resolver{}.Resolve(r) }
 //
 // The path is split as it was sent, before percent-decoding. So %2F is a slash in a name, which no object may have, and not the
 // start of a subresource. In the segments before the resource, in the resource and in the subresource, an encoded slash could
-// only make one path look like another, and is an error. All errors are StatusErrors with code 400.
+// only make one path look like another, and is an error. kube-apiserver splits the decoded path. All errors are StatusErrors with
+// code 400.
 func (o Resolver) Resolve(r *http.Request) (*Info, error) {
 	info := &Info{Path: r.URL.Path, SelectorLimit: o.Selectors}
 	parts, err := split(r.URL)

@@ -73,6 +73,20 @@ func Refuse(w http.ResponseWriter, r *http.Request, code int) {
 	Error(w, r, apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
+// Routed is for paths that kube-apiserver serves by its router. It reports whether r is a GET whose Accept header names one of types,
+// the media types of the answer, or */*. Otherwise it answers the request.
+func Routed(w http.ResponseWriter, r *http.Request, types []string) bool {
+	switch {
+	case r.Method != http.MethodGet:
+		Refuse(w, r, http.StatusMethodNotAllowed)
+	case !codec.Names(r.Header.Get("Accept"), types):
+		Error(w, r, codec.Unnamed(types))
+	default:
+		return true
+	}
+	return false
+}
+
 func encode(r *http.Request, status metav1.Status) (mediaType string, body []byte) {
 	text, err := json.Marshal(&status)
 	if err != nil { // cannot happen: a Status has only texts and numbers

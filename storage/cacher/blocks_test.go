@@ -36,7 +36,7 @@ func walkBlocks(t testing.TB, p storage.Page) (w walked) {
 			t.Errorf("a block of %d has %q", b.Count, rows)
 		}
 		text, found := strings.Join(rows, " "), true
-		kept, err := b.Forms.Get("rows", func() ([]byte, error) {
+		kept, err := b.Forms.Get(t.Context(), "rows", func() ([]byte, error) {
 			found = false
 			return []byte(text), nil
 		})

@@ -15,9 +15,10 @@
 // [Options.FillWait]. After a start all clients come at once, and the storage below would have to read everything for each of
 // them. The storage below then serves a Get, a list of a single object, and a list with a limit and without selectors.
 //
-// An update begins with the cached object. If the outcome is an error or no change, it is used only if that object is
-// current. A read with the Match Acknowledged needs no revision of the store: it is served once the cache has the writes that
-// were acknowledged through it. [Cacher.Delta] returns the changes since a revision.
+// A read of any state, or of one that is not older than a revision, shows the latest state that the cache has. A read with the
+// Match Acknowledged needs no revision of the store: it is served once the cache has the writes that were acknowledged through
+// it. An update begins with the cached object. If the outcome is an error or no change, it is used only if that object is
+// current. [Cacher.Delta] returns the changes since a revision.
 //
 // # Watches
 //

@@ -40,7 +40,11 @@ func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, erro
 		c.opts.Hooks.consistent(s != nil, s == nil && err == nil)
 		return s, err
 	case storage.NotOlderThan:
-		return c.stateSince(ctx, at.Revision)
+		s, err := c.stateSince(ctx, at.Revision)
+		if s != nil && s.changed != c.changed.Load() { // readers without a lock get a state that is new enough, but not the latest
+			s = c.newest()
+		}
+		return s, err
 	case storage.Exact:
 		return c.stateAt(ctx, at.Revision)
 	case storage.Acknowledged:

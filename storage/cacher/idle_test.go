@@ -357,7 +357,7 @@ func TestBookmarksThreeTimesPerWindow(t *testing.T) {
 				r.put(fmt.Sprintf("busy/k%d", i%10), "grey")
 				e, err := busy.next()
 				if err == nil {
-					_, err = e.Forms.Get(1, func() ([]byte, error) { return make([]byte, 8<<10), nil })
+					_, err = e.Forms.Get(t.Context(), 1, func() ([]byte, error) { return make([]byte, 8<<10), nil })
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -384,7 +384,7 @@ func TestLogBytes(t *testing.T) {
 					t.Fatal(err)
 				}
 				for form := range 2 {
-					if _, err := e.Forms.Get(form, func() ([]byte, error) { return make([]byte, size+100), nil }); err != nil {
+					if _, err := e.Forms.Get(t.Context(), form, func() ([]byte, error) { return make([]byte, size+100), nil }); err != nil {
 						t.Fatal(err)
 					}
 				}

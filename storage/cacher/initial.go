@@ -102,9 +102,5 @@ func (w *watcher) showMoved(p pair) {
 	if w.ended = err; err != nil || e == nil {
 		return
 	}
-	event := storage.Event{Type: kind, Record: e.Record}
-	if kind == watch.Deleted {
-		event.Record.Revision = w.initial.state.revision
-	}
-	w.events = append(w.events, event)
+	w.append(kind, e, p.was, w.initial.state.revision, nil)
 }

@@ -44,7 +44,7 @@ func TestPageKeeps(t *testing.T) {
 		}
 	}
 	keep := func(p *page[keyed]) {
-		if _, err := p.keeps().forms.Get("form", func() ([]byte, error) { return []byte("form"), nil }); err != nil {
+		if _, err := p.keeps().forms.Get(t.Context(), "form", func() ([]byte, error) { return []byte("form"), nil }); err != nil {
 			t.Error(err)
 		}
 	}

@@ -34,6 +34,35 @@ func (r *rig) wantReady(words ...string) {
 	}
 }
 
+// A read that is not older than a revision shows what the cache has received since, as a read of any state does.
+func TestNotOlderThanIsTheLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, cacher.Options{})
+		first := r.put("a/x", "red")
+		r.fill()
+		w := r.watch(storage.WatchOptions{})
+		at := storage.Read{Match: storage.NotOlderThan, Revision: first}
+		for _, color := range []string{"", "blue", "green"} {
+			last := first
+			if color != "" {
+				last = r.put("a/x", color)
+				w.want(fmt.Sprintf("MODIFIED a/x@%d", last)) // the cache has it
+			}
+			if got := shown(r.list(storage.ListOptions{At: at})); got != fmt.Sprintf("a/x@%d", last) {
+				t.Errorf("List: %q, want %d", got, last)
+			}
+			if got, err := r.Get(r.ctx, "a/x", at); err != nil || got.Revision != last {
+				t.Errorf("Get: %+v, %v, want %d", got, err, last)
+			}
+		}
+		gone := r.drop("a/x")
+		w.want(fmt.Sprintf("DELETED a/x@%d", gone))
+		if got, err := r.Get(r.ctx, "a/x", at); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Get: %+v, %v", got, err)
+		}
+	})
+}
+
 // If the storage below is silent, the cache stays as it is, and Ready reports since when. Reads that are possible succeed.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 // List implements storage.Interface. The records of a page are read from the state while they are walked. A page without
 // selectors has the same cost however many records it has.
 func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
+	if opts.Chooser != nil {
+		return storage.Page{}, errChooser
+	}
 	l := listing{opts: opts, scope: opts.Scope(c.opts.Namespaced), indexes: &c.opts, limit: int(max(opts.Limit, 0))}
 	epoch := c.epoch.Load()
 	s, err := c.stateOf(ctx, &l)
@@ -143,21 +146,23 @@ func records(items []*entry) iter.Seq[storage.Record] {
 	}
 }
 
-// chosenPage makes the page of the rows that match the selectors.
+// chosenPage makes the page of the rows that match the selectors. A page with all records that the limit allows has a token if
+// there are records after it, whether they match or not, as in kube-apiserver.
 func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 	var out []*entry
-	last, more := l.scope.To, false
+	last, full := l.scope.To, false
 	rows.chosen(func(e *entry, looked int) bool {
 		l.evaluated = looked
-		if more = l.limit > 0 && len(out) == l.limit; more {
-			last = out[len(out)-1].Key + "\x00"
-			return false
-		}
 		out = append(out, e)
-		return true
+		full = l.limit > 0 && len(out) == l.limit
+		return !full
 	})
-	if !more {
+	if !full {
 		l.evaluated = rows.to - rows.from
+	}
+	more := full && l.follow(out[len(out)-1].Key)
+	if more {
+		last = out[len(out)-1].Key + "\x00"
 	}
 	if err := l.readable(last); err != nil {
 		return storage.Page{}, err
@@ -167,6 +172,16 @@ func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 		l.goOn(&p, out[len(out)-1].Key)
 	}
 	return p, nil
+}
+
+// follow reports whether there are records in the interval of the scope after a key.
+func (l *listing) follow(key string) bool {
+	t := l.state.records
+	end := t.len()
+	if l.scope.To != "" {
+		end = t.rank(before(l.scope.To))
+	}
+	return t.rank(before(key+"\x00")) < end
 }
 
 // goOn sets the token of a page, for the rows after a key.

@@ -123,7 +123,7 @@ func TestTreeReaders(t *testing.T) {
 				now.pages(0, now.len(), func(p *page[keyed], items []*keyed) bool {
 					n += len(items)
 					joined := func() ([]byte, error) { return joinKeys(items), nil }
-					if kept, err := p.keeps().forms.Get("joined", joined); err != nil || !bytes.Equal(kept, joinKeys(items)) {
+					if kept, err := p.keeps().forms.Get(t.Context(), "joined", joined); err != nil || !bytes.Equal(kept, joinKeys(items)) {
 						t.Error("what was kept is another page's")
 					}
 					return true

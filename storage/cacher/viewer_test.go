@@ -170,7 +170,7 @@ func (m *model) shown(v *viewer, e storage.Event) {
 	m.test.Helper()
 	m.note("watch of %s: %s", v.name, eventText(e))
 	m.counts["events"]++
-	if _, err := e.Forms.Get(1, func() ([]byte, error) { return make([]byte, m.rnd.IntN(3000)), nil }); err != nil {
+	if _, err := e.Forms.Get(context.Background(), 1, func() ([]byte, error) { return make([]byte, m.rnd.IntN(3000)), nil }); err != nil {
 		m.fatal("a form: %v", err)
 	}
 	if v.initial {

@@ -23,7 +23,8 @@ type watcher struct {
 	ctx       context.Context // the context given to Watch, with which the watch ends
 	scope     storage.Scope
 	selection storage.Selection
-	selective bool
+	selective bool // the state before a change counts
+	before    bool // WatchOptions.Before
 	bookmarks bool
 	class     class
 	epoch     int64
@@ -50,12 +51,16 @@ type watcher struct {
 
 // Watch implements storage.Interface.
 func (c *Cacher) Watch(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
+	if opts.Chooser != nil {
+		return nil, errChooser
+	}
 	if opts.Initial && opts.At.Match == storage.Exact {
 		return nil, fmt.Errorf("cacher: a watch cannot begin with the state at exactly one revision")
 	}
 	w := &watcher{c: c, ctx: ctx, selection: opts.Selection, bookmarks: opts.Bookmarks, wake: make(chan struct{}, 1)}
 	w.scope = opts.Scope(c.opts.Namespaced)
-	w.selective = opts.Selective()
+	w.selective = opts.Selective() || opts.Before
+	w.before = opts.Before
 	w.class = c.classOf(opts.Selection, w.scope)
 	begun, err := w.begin(ctx, opts)
 	if !begun && err == nil && w.epoch != c.epoch.Load() {

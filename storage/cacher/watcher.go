@@ -141,12 +141,20 @@ func (w *watcher) show(ch *change) error {
 	if err != nil || e == nil {
 		return err
 	}
-	event := storage.Event{Type: kind, Record: e.Record, Forms: ch.forms}
+	w.append(kind, e, ch.was, ch.revision, ch.forms)
+	return nil
+}
+
+// append appends an event that shows e. was is the entry before the change, revision that of a deletion.
+func (w *watcher) append(kind watch.EventType, e, was *entry, revision int64, forms *storage.Forms) {
+	event := storage.Event{Type: kind, Record: e.Record, Forms: forms}
+	if w.before && kind != watch.Added {
+		event.Before = &was.Record
+	}
 	if kind == watch.Deleted {
-		event.Record.Revision = ch.revision
+		event.Record.Revision = revision
 	}
 	w.events = append(w.events, event)
-	return nil
 }
 
 // concerned reports whether the watch has an event for a change.

@@ -40,8 +40,5 @@ func BenchmarkUpdate(b *testing.B) {
 				reached(b, c, storage.Read{Match: storage.NotOlderThan, Revision: r.Revision})
 			})
 		})
-		b.Run("cache, one state read", func(b *testing.B) {
-			update(b, c, func(r storage.Record) { reached(b, c, storage.Read{Match: storage.NotOlderThan, Revision: 1}) })
-		})
 	})
 }

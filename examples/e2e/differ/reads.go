@@ -11,7 +11,11 @@ func (g *grammar) reading(r *request) {
 		r.set("pretty", pick(g, "true", "false", "1", "x"))
 	}
 	if g.chance(0.15) {
-		r.header = append(r.header, [2]string{"Accept", g.accept(r.kind)})
+		accept := g.accept(r.kind)
+		r.header = append(r.header, [2]string{"Accept", accept})
+		if strings.Contains(accept, "as=Table") {
+			r.verb += " as a Table" // for the list of accepted differences
+		}
 	}
 	if g.chance(0.01) {
 		r.set(pick(g, "unknown", "timeout", "timeout", "resourceVersion"), pick(g, "5s", "x", "0", "-1s", "10"))

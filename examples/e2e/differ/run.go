@@ -234,7 +234,7 @@ func (c *oneCase) settle(ctx context.Context, r *request, both [2]side, left []d
 	succeeded := both[0].code < 300 || both[1].code < 300
 	// With other codes one server may have written, and so may both with 406, for which only the answer can be the reason.
 	unsure := both[0].code != both[1].code || both[0].code == http.StatusNotAcceptable || both[0].code >= 500 ||
-		strings.HasSuffix(r.verb, "with dryRun and a body") // the left one does not read dryRun then
+		strings.Contains(r.verb, "with dryRun and a body") // the left one does not read dryRun then
 	if r.kind.resource == "customresourcedefinitions" {
 		if unsure || succeeded && !r.dryRun() {
 			if len(left) > 0 || unsure {

@@ -100,6 +100,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Namespaced:        r.Namespaced,
 		Storage:           r.Custom,
 		Admission:         s.opts.Policy,
+		Shown:             r.Shown,
 		Verbs:             r.Verbs,
 		Models:            r.models,
 		Table:             r.Table,
@@ -119,6 +120,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Subresources:      map[string]handlers.Subresource{},
 		Hooks:             s.opts.Metrics.Handlers(r.gvr),
 	}
+	opts.Hooks.Untracked = s.opts.Untracked
 	if r.Custom == nil {
 		if opts.Storage, err = s.opts.store(r, stores, opts.Subresources); err != nil {
 			return err

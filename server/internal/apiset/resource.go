@@ -49,6 +49,7 @@ type Resource struct {
 	Strategy         registry.Erased                                            // the rules of the kind
 	PlainStrategy    bool                                                       // the strategy is zero
 	Selectable       []string                                                   // names of all fields that can be selected by
+	Shown            []string                                                   // KindOptions.ShownFields, or all of Selectable: see served.show
 	Renamed          map[string]string                                          // KindOptions.RenamedFields
 	StoragePath      string                                                     // below /registry; "": the default
 	IsHub, IsStored  bool                                                       // KindOptions.Hub and Stored
@@ -112,8 +113,8 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return where("kind %q and plural %q must not be empty, and consist of letters, digits and '-'; the plural must be lower case", r.Kind, r.Plural)
 	case r.Mistake != nil:
 		return where("%v", r.Mistake)
-	case r.Custom != nil && (!r.PlainStrategy || r.Selectable != nil || r.Renamed != nil || r.Scale != nil || r.StoragePath != "" || r.IsStored || r.TTL != 0 || r.hasCacheOptions()):
-		return where("Storage or Computed is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
+	case r.Custom != nil && (!r.PlainStrategy || r.Selectable != nil || r.Renamed != nil || r.Shown != nil || r.Scale != nil || r.StoragePath != "" || r.IsStored || r.TTL != 0 || r.hasCacheOptions()):
+		return where("Storage or Computed is set, so Strategy, SelectableFields, ShownFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
 	}
 	if r.Custom != nil && IsNil(r.Custom) {
 		return where("Storage is a nil %T; give it a value, or leave Storage out to keep the objects in the backend", r.Custom)

@@ -43,6 +43,8 @@ type Options struct {
 
 	Discovery *discovery.Service // receives the served groups
 	OpenAPI   *openapi.Service   // receives the served group versions
+	// Untracked is called for changes whose effect on managedFields could not be computed; nil is not called.
+	Untracked func(ctx context.Context, err error)
 	// NotFound answers requests for resources that are not served.
 	NotFound http.Handler
 }

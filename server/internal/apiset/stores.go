@@ -85,8 +85,9 @@ func (s Stores) newRegistry(r *served) (*registry.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	prefix := "/registry/" + r.path()
 	store, err := storage.NewStore(s.Backend, storage.StoreOptions{
-		Prefix:         "/registry/" + r.path(),
+		Prefix:         prefix,
 		Codec:          typed,
 		Namespaced:     r.Namespaced,
 		Fields:         r.Selectable,
@@ -104,17 +105,18 @@ func (s Stores) newRegistry(r *served) (*registry.Registry, error) {
 		return nil, err
 	}
 	return registry.New(registry.Options{
-		Scheme:     r.scheme,
-		Kind:       r.gvk,
-		Resource:   r.gvr.GroupResource(),
-		Singular:   r.Singular,
-		Namespaced: r.Namespaced,
-		Storage:    objects,
-		Strategy:   r.Strategy,
-		Policy:     s.Policy,
-		NoStatus:   r.NoStatus,
-		Scale:      r.Scale,
-		Models:     r.models,
+		Scheme:      r.scheme,
+		Kind:        r.gvk,
+		Resource:    r.gvr.GroupResource(),
+		Singular:    r.Singular,
+		Namespaced:  r.Namespaced,
+		Storage:     objects,
+		StoragePath: prefix,
+		Strategy:    r.Strategy,
+		Policy:      s.Policy,
+		NoStatus:    r.NoStatus,
+		Scale:       r.Scale,
+		Models:      r.models,
 
 		GarbageCollection: s.CollectsGarbage,
 		Now:               s.Now,

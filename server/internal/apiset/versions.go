@@ -1,6 +1,7 @@
 package apiset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,11 @@ import (
 func (d describer) checkVersions(added []*served) error {
 	if err := chooseStored(added); err != nil {
 		return err
+	}
+	for _, r := range added {
+		if err := r.show(); err != nil {
+			return fmt.Errorf("server: resource %s: %w", r.gvr, err)
+		}
 	}
 	for _, r := range added {
 		if other := d.otherPlural(r, added); other != nil {
@@ -43,14 +49,35 @@ func (d describer) checkVersions(added []*served) error {
 	return nil
 }
 
+// show determines the fields that selectors compare as the version shows them. Those are all selectable fields of a version whose
+// objects a function of the program makes from the stored ones: only the function knows where a field is in a stored object.
+func (r *served) show() error {
+	switch k := r.scheme.Lookup(r.gvk); {
+	case len(r.Shown) > 0 && r.Schema == nil:
+		return errors.New("ShownFields are for a kind without a Go type that has a Schema in each version; remove them")
+	case r.Schema != nil && k != nil && k.HasConvert() && (r.gvk != r.hub || r.stored != r.hub):
+		r.Shown = r.Selectable
+	}
+	for _, field := range r.Shown {
+		switch {
+		case !slices.Contains(r.Selectable, field):
+			return fmt.Errorf("ShownFields: %q cannot be selected by; add it to SelectableFields, or remove it here", field)
+		case slices.Contains(r.IndexFields, field):
+			return fmt.Errorf("IndexFields: %q is compared as this version shows it; an index would need the conversion of each object when it is written, and without the other program no object could be written; remove it there", field)
+		}
+	}
+	return nil
+}
+
 // share sets fields of a version to those of its hub, and adds to the hub what it needs of its versions. Versions with a schema
-// have their own selectable fields, which the hub stores and indexes.
+// have their own selectable fields, which the hub stores and indexes, unless they are compared as the version shows them.
 func (r *served) share(hub *served) {
 	if r.Schema == nil {
 		r.Scale = hub.Scale
 		return
 	}
-	hub.Selectable, hub.IndexFields = union(hub.Selectable, r.Selectable), union(hub.IndexFields, r.IndexFields)
+	stored := slices.DeleteFunc(slices.Clone(r.Selectable), func(field string) bool { return slices.Contains(r.Shown, field) })
+	hub.Selectable, hub.IndexFields = union(hub.Selectable, stored), union(hub.IndexFields, r.IndexFields)
 }
 
 func union(a, b []string) []string {

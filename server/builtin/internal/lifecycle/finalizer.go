@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -53,11 +54,19 @@ func validateFinalize(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList
 // Kubernetes that have no domain.
 func ValidateFinalizer(name corev1.FinalizerName, path *field.Path) field.ErrorList {
 	problems := validation.ValidateFinalizerName(string(name), path)
-	standard := []corev1.FinalizerName{corev1.FinalizerKubernetes, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
-	if !slices.Contains([]byte(name), '/') && !slices.Contains(standard, name) {
-		problems = append(problems, field.Invalid(path, string(name), "name is neither a standard finalizer name nor is it fully qualified"))
+	if !IsQualified(string(name)) {
+		problems = append(problems, field.Invalid(path, string(name), Unqualified))
 	}
 	return problems
+}
+
+// Unqualified is the error text for a finalizer for which IsQualified is false.
+const Unqualified = "name is neither a standard finalizer name nor is it fully qualified"
+
+// IsQualified reports whether the name of a finalizer has a domain, or is one of the standard names of Kubernetes without one.
+func IsQualified(name string) bool {
+	standard := []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+	return strings.Contains(name, "/") || slices.Contains(standard, name)
 }
 
 // Update implements registry.Updater. It never creates an object.

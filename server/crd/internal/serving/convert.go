@@ -147,7 +147,7 @@ func explainedAll(kind schema.GroupKind, convert runtime.ConvertAllUntyped, r *r
 			if _, ok := r.versions[version]; !ok {
 				continue
 			}
-			if errs := r.judge(ctx, version, obj); len(errs) > 0 {
+			if errs := r.judge(ctx, version, obj, nil); len(errs) > 0 {
 				return nil, excerpt.Invalid(kind, obj.GetName(), errs)
 			}
 		}

@@ -31,7 +31,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 	}
 	group := server.Group{Name: crd.Spec.Group, Scheme: runtime.NewScheme()}
 	r := &rules{
-		scheme: group.Scheme, hub: hub.Name, versions: map[string]versionRules{},
+		scheme: group.Scheme, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, hub: hub.Name, versions: map[string]versionRules{},
 		resource: schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Status.AcceptedNames.Plural},
 	}
 	convert = convert.explained(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}, r)
@@ -39,11 +39,11 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 	for _, v := range crd.Spec.Versions {
 		o := versionOptions(crd, v, newest, rows)
 		o.Schema, o.Convert, o.ConvertAll = schemas[v.Name], convert.one, convert.all
-		switch {
-		case v.Name == hub.Name:
+		if v.Name == hub.Name {
 			o.Hub, o.Strategy = true, r.strategy()
-		case convert.converts():
-			o.SelectableFields, o.IndexFields = nil, nil // selectors read the stored object
+		}
+		if convert.converts() && !storedIn(crd, v.Name) {
+			o.ShownFields, o.IndexFields = o.SelectableFields, nil // only the conversion knows where they are in a stored object
 		}
 		r.versions[v.Name] = versionRules{schemas[v.Name], o.Scale}
 		group.Versions = append(group.Versions, server.Version{
@@ -51,6 +51,12 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 		})
 	}
 	return group, nil
+}
+
+// storedIn reports whether all objects of a definition are stored in a version.
+func storedIn(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return definition.StorageVersion(crd).Name == version &&
+		!slices.ContainsFunc(crd.Status.StoredVersions, func(stored string) bool { return stored != version })
 }
 
 // versionOptions returns the options of a version, with the names that all versions share.

@@ -96,7 +96,7 @@ func eventuallyHeld(t *testing.T, l *library, schemas, compiled int) {
 func judged(t *testing.T, s *objectSchema, size int) bool {
 	t.Helper()
 	r := &rules{hub: "v1", versions: map[string]versionRules{"v1": {schema: s}}}
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(size)}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"size": int64(size)}}}
 	return len(r.validate(registry.NewCall(context.Background(), authn.System(), ""), object)) == 0
 }
 

@@ -11,6 +11,7 @@ import (
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	"github.com/keelson-dev/keelson/server/registry"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,10 +20,11 @@ import (
 // rules validates the objects of one custom resource. An object is validated by the schema of the version that the request names,
 // and by no other. The schema of another version applies only to requests in that version.
 type rules struct {
-	scheme   *runtime.Scheme // of the versions of the kind
-	resource schema.GroupResource
-	hub      string // the name of the version in which the registry has objects
-	versions map[string]versionRules
+	scheme     *runtime.Scheme // of the versions of the kind
+	resource   schema.GroupResource
+	namespaced bool
+	hub        string // the name of the version in which the registry has objects
+	versions   map[string]versionRules
 }
 
 // versionRules are the schema and the scale of one version.
@@ -51,21 +53,22 @@ func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
 
 func (r *rules) validate(call *registry.Call, obj *unstructured.Unstructured) field.ErrorList {
 	version := r.version(call)
+	metadata := validation.ValidateObjectMetaAccessor(obj, r.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	obj, err := r.asSent(call, version, obj, nil, nil)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	return r.judge(call.Context, version, obj)
+	return r.judge(call.Context, version, obj, metadata)
 }
 
-// judge returns the errors of an object in a version.
-func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Unstructured) field.ErrorList {
+// judge returns the errors of an object in a version. metadata are the errors in its metadata.
+func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Unstructured, metadata field.ErrorList) field.ErrorList {
 	s := r.versions[version].schema.structure()
 	errs := s.Validate(nil, obj.Object)
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
 	errs = append(errs, s.ValidateEmbedded(nil, obj.Object)...)
 	errs = append(errs, s.CheckLists(nil, obj.Object)...)
-	return r.evaluate(version, errs, func(compiled *celrules.Rules) celrules.Outcome {
+	return r.evaluate(version, errs, metadata, func(compiled *celrules.Rules) celrules.Outcome {
 		return compiled.Validate(ctx, nil, obj.Object, celrules.Budget)
 	})
 }
@@ -115,7 +118,8 @@ func (r *rules) validateStatusUpdate(call *registry.Call, obj, old *unstructured
 // evaluateUpdate evaluates the rules of a version on a change from old to obj, both in that version, and adds the errors to errs.
 // Rules that fail on unchanged values give warnings, also if the request is refused for another reason.
 func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.ErrorList, obj, old *unstructured.Unstructured) field.ErrorList {
-	return r.evaluate(version, errs, func(compiled *celrules.Rules) celrules.Outcome {
+	metadata := validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))
+	return r.evaluate(version, errs, metadata, func(compiled *celrules.Rules) celrules.Outcome {
 		outcome := compiled.ValidateUpdate(call.Context, nil, obj.Object, old.Object, celrules.Budget)
 		for _, err := range outcome.Tolerated {
 			call.Warn(err.Error())
@@ -124,8 +128,9 @@ func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.E
 	})
 }
 
-// evaluate adds the errors of a version's rules to errs, unless the rules cannot be evaluated because of errs.
-func (r *rules) evaluate(version string, errs field.ErrorList, judge func(*celrules.Rules) celrules.Outcome) field.ErrorList {
+// evaluate adds the errors of a version's rules to errs, unless the rules cannot be evaluated because of errs, or because of the
+// errors in the metadata, which the registry returns.
+func (r *rules) evaluate(version string, errs, metadata field.ErrorList, judge func(*celrules.Rules) celrules.Outcome) field.ErrorList {
 	compiled, err := r.versions[version].schema.compileRules()
 	switch {
 	case err != nil:
@@ -133,7 +138,7 @@ func (r *rules) evaluate(version string, errs field.ErrorList, judge func(*celru
 	case compiled == nil:
 		return errs
 	}
-	if err := celrules.Blocked(errs); err != nil {
+	if err := celrules.Blocked(slices.Concat(metadata, errs)); err != nil {
 		return append(errs, err)
 	}
 	return append(errs, judge(compiled).Errors...)

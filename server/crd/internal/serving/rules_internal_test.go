@@ -62,7 +62,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 				call.APIGroup, call.APIVersion, call.Resource = "example.com", version, "things"
 				r := *r
 				r.hub = version // no conversion is necessary
-				errs := r.validate(call, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(499)}}})
+				errs := r.validate(call, &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"size": int64(499)}}})
 				if len(errs) != 1 || errs[0].Error() != `spec: Invalid value: failed rule: self.size != 499` {
 					t.Errorf("%v", errs)
 				}

@@ -82,18 +82,11 @@ func encodingOf(format codec.Format, pretty bool) encoding {
 
 // Negotiate returns the form of the answer to r. The error is for the client.
 func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
-	asked := ""
-	if accepts := r.Header["Accept"]; len(accepts) > 0 {
-		asked = accepts[0]
-	}
+	asked := r.Header.Get("Accept")
 	accept, ok := f.accept(asked, answer == Events)
 	if !ok {
-		_, named := codec.NegotiateResponse(asked, f.offered, f.limits(false))
-		formats := f.own
-		if f.objects.Untyped() { // kube-apiserver names protobuf for custom resources, too, because it can encode their metadata
-			formats = f.offered
-		}
-		return Form{}, codec.NotAcceptable(formats, named) // for a watch, only those formats that can be streamed are named
+		_, named := f.accept(asked, false)
+		return Form{}, f.notAcceptable(named) // for a watch, only those formats that can be streamed are named
 	}
 	out := Form{encoding: encodingOf(accept.Format, request.Pretty(r, accept.Pretty)), as: accept.As}
 	switch {
@@ -107,6 +100,40 @@ func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
 		return out, err
 	}
 	return out, nil
+}
+
+// CheckNames returns an error if the Accept header of r names none of the media types of the answer: see codec.Names. streams says that
+// the answer may be a watch.
+func (f *Forms) CheckNames(r *http.Request, streams bool) error {
+	asked := r.Header.Get("Accept")
+	if _, ok := f.usual[usual{asked, false}]; ok {
+		return nil
+	}
+	types := codec.MediaTypes(f.offered)
+	if streams {
+		types = append(types, codec.StreamTypes(f.offered)...)
+	}
+	if codec.Names(asked, types) {
+		return nil
+	}
+	return codec.Unnamed(types)
+}
+
+// Check returns an error if the Accept header of r fits no form of any answer. The options of a list or watch are read only after
+// that.
+func (f *Forms) Check(r *http.Request) error {
+	if _, ok := f.accept(r.Header.Get("Accept"), false); !ok {
+		return f.notAcceptable(false)
+	}
+	return nil
+}
+
+// notAcceptable returns the error that names the formats that there are, or those that can be streamed.
+func (f *Forms) notAcceptable(stream bool) error {
+	if f.objects.Untyped() { // kube-apiserver names protobuf for custom resources, too, because it can encode their metadata
+		return codec.NotAcceptable(f.offered, stream)
+	}
+	return codec.NotAcceptable(f.own, stream)
 }
 
 // accept returns the format for an Accept header; ok is false if there is none.

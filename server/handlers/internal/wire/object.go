@@ -14,9 +14,13 @@ import (
 // whole is the view of an object itself.
 type whole struct{}
 
-func (whole) alone(w *Writer, dst []byte, it Item) ([]byte, error) { return w.appendWhole(dst, it) }
+func (whole) alone(w *Writer, dst []byte, it Item) ([]byte, error) {
+	return w.appendWhole(w.ctx, dst, it)
+}
 
-func (whole) listed(w *Writer, dst []byte, it Item) ([]byte, error) { return w.appendListed(dst, it) }
+func (whole) listed(w *Writer, dst []byte, it Item) ([]byte, error) {
+	return w.appendListed(w.ctx, dst, it)
+}
 
 func (whole) listKind(w *Writer) schema.GroupVersionKind {
 	if w.Known != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"reflect"
+	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -26,6 +27,8 @@ type Objects struct {
 	Kind schema.GroupVersionKind
 	// Records decodes records; nil for a storage without records.
 	Records registry.Records
+	// Shown are the selectable fields that are compared as the version of the URL shows them; see Objects.Fields.
+	Shown []string
 	// Columns makes the rows of tables; nil means the name and the age.
 	Columns registry.Tabler
 	// Kept caches the encodings of records in other forms than the stored one. If it is nil, only the Forms of an Item cache
@@ -39,7 +42,9 @@ type Objects struct {
 	Version string
 	Known   *runtime.Kind
 
-	jsonKey, goneKey any // formKeys of an item alone in JSON, from which other encodings are made
+	jsonKey, goneKey any        // formKeys of an item alone in JSON, from which other encodings are made
+	fieldKeys        [2]any     // formKeys of the shown fields of an item, and of a deleted item
+	paths            [][]string // the paths of the shown fields
 }
 
 // NewObjects returns a copy of o in which the fields that depend on other fields are set.
@@ -48,6 +53,13 @@ func NewObjects(o Objects) *Objects {
 	o.Known = o.Scheme.Lookup(o.Kind)
 	o.jsonKey = formKey{kind: o.Kind, mediaType: codec.JSON().MediaType()}
 	o.goneKey = formKey{kind: o.Kind, mediaType: codec.JSON().MediaType(), gone: true}
+	o.paths = make([][]string, len(o.Shown))
+	for i, path := range o.Shown {
+		o.paths[i] = strings.Split(path, ".")
+	}
+	for i := range o.fieldKeys {
+		o.fieldKeys[i] = formKey{kind: o.Kind, extent: shownFields, gone: i == 1}
+	}
 	return &o
 }
 
@@ -110,16 +122,16 @@ func (o *Objects) shown(ctx context.Context, it Item) (runtime.Object, error) {
 
 // withMetadata returns an item whose record or object has the metadata of the URL's version. A conversion may change labels and
 // annotations.
-func (o *Objects) withMetadata(it Item) (Item, error) {
+func (o *Objects) withMetadata(ctx context.Context, it Item) (Item, error) {
 	if it.Object != nil || !o.IsConverted() || o.Direct(it) {
 		return it, nil
 	}
-	obj, err := o.shown(context.Background(), it)
+	obj, err := o.shown(ctx, it)
 	return Item{Object: obj}, err
 }
 
 // appendWhole appends an item that is not in a list, in the version of the URL. If it has to be encoded, the result is cached.
-func (o *Objects) appendWhole(dst []byte, it Item) ([]byte, error) {
+func (o *Objects) appendWhole(ctx context.Context, dst []byte, it Item) ([]byte, error) {
 	if o.Direct(it) {
 		return it.Record.Body.AppendObject(dst, it.Record.Revision), nil
 	}
@@ -127,17 +139,17 @@ func (o *Objects) appendWhole(dst []byte, it Item) ([]byte, error) {
 	if it.Gone {
 		key = o.goneKey
 	}
-	text, err := o.kept(it, key, func() ([]byte, error) { return o.encode(it) })
+	text, err := o.kept(ctx, it, key, func() ([]byte, error) { return o.encode(ctx, it) })
 	return append(dst, text...), err
 }
 
 // encode encodes the object of an item as JSON.
-func (o *Objects) encode(it Item) ([]byte, error) {
+func (o *Objects) encode(ctx context.Context, it Item) ([]byte, error) {
 	obj, err := o.Object(it)
 	if err != nil {
 		return nil, err
 	}
-	return o.Encode(context.Background(), obj)
+	return o.Encode(ctx, obj)
 }
 
 // Encode returns obj as JSON in the version of the URL, with kind and apiVersion. The newline that ends a body is not included.
@@ -162,11 +174,11 @@ func (o *Objects) Encode(ctx context.Context, obj runtime.Object) ([]byte, error
 }
 
 // appendListed appends an item of a list: a typed object without kind and apiVersion, an untyped object with both.
-func (o *Objects) appendListed(dst []byte, it Item) ([]byte, error) {
+func (o *Objects) appendListed(ctx context.Context, dst []byte, it Item) ([]byte, error) {
 	if o.Direct(it) {
 		return it.Record.Body.AppendItem(dst, it.Record.Revision), nil
 	}
-	obj, err := o.shown(context.Background(), it)
+	obj, err := o.shown(ctx, it)
 	if err != nil {
 		return dst, err
 	}
@@ -181,16 +193,25 @@ func (o *Objects) appendListed(dst []byte, it Item) ([]byte, error) {
 
 // kept returns the cached encoding of an item in a form. If there is none, kept calls make and caches the result. Other
 // goroutines may wait for make. Therefore make must call kept only for a fresh item.
-func (o *Objects) kept(it Item, form any, make func() ([]byte, error)) ([]byte, error) {
+func (o *Objects) kept(ctx context.Context, it Item, form any, make func() ([]byte, error)) ([]byte, error) {
 	switch {
 	case it.fresh:
 	case it.Forms != nil:
-		return it.Forms.Get(form, make)
-	case o.Kept != nil && it.Object == nil && !it.Gone && it.Record.Revision > 0 && it.Record.Key != "":
-		content := maphash.Bytes(*o.Seed, it.Record.Body.Bytes())
-		return o.Kept.Get(recordForm{o.Seed, it.Record.Key, it.Record.Revision, content, form}, make)
+		return it.Forms.Get(ctx, form, make)
+	case o.keeps(it) && !it.Gone:
+		return o.Kept.Get(ctx, o.idOf(it, form), make)
 	}
 	return make()
+}
+
+// keeps reports whether Kept can have encodings of an item.
+func (o *Objects) keeps(it Item) bool {
+	return o.Kept != nil && it.Object == nil && it.Record.Revision > 0 && it.Record.Key != ""
+}
+
+// idOf returns the cache key for an item in a form in Kept.
+func (o *Objects) idOf(it Item, form any) recordForm {
+	return recordForm{o.Seed, it.Record.Key, it.Record.Revision, maphash.Bytes(*o.Seed, it.Record.Body.Bytes()), form}
 }
 
 // formKey is the part of a cache key for everything, except the record, that an encoding depends on.
@@ -207,9 +228,10 @@ type formKey struct {
 type extent uint8
 
 const (
-	one        extent = iota // an item alone
-	joined                   // the items of a block of a list, with separators
-	compressed               // the joined items, as a gzipparts.Part
+	one         extent = iota // an item alone
+	joined                    // the items of a block of a list, with separators
+	compressed                // the joined items, as a gzipparts.Part
+	shownFields               // the values of the shown fields of an item
 )
 
 // recordForm is a cache key for a record in a form. The record's key and revision are not sufficient: a dry run returns another

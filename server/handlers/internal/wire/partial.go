@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -21,14 +22,14 @@ const (
 type partial struct{}
 
 func (partial) alone(w *Writer, dst []byte, it Item) ([]byte, error) {
-	return w.appendPartial(dst, it, w.form.as.GroupVersion())
+	return w.appendPartial(w.ctx, dst, it, w.form.as.GroupVersion())
 }
 
 func (v partial) listed(w *Writer, dst []byte, it Item) ([]byte, error) { return v.alone(w, dst, it) }
 
 // appendPartial appends an item as a PartialObjectMetadata of version gv.
-func (o *Objects) appendPartial(dst []byte, it Item, gv schema.GroupVersion) ([]byte, error) {
-	it, err := o.withMetadata(it)
+func (o *Objects) appendPartial(ctx context.Context, dst []byte, it Item, gv schema.GroupVersion) ([]byte, error) {
+	it, err := o.withMetadata(ctx, it)
 	if err != nil {
 		return dst, err
 	}
@@ -63,7 +64,7 @@ func (partial) frameCBOR(_ *Writer, lm metav1.ListMeta) (metadata []byte, null b
 // message implements view. Only the metadata of a record is decoded.
 func (partial) message(w *Writer, it Item) (runtime.Object, schema.GroupVersionKind, error) {
 	gvk := w.form.as.GroupVersion().WithKind(partialKind)
-	it, err := w.withMetadata(it)
+	it, err := w.withMetadata(w.ctx, it)
 	if err != nil {
 		return nil, gvk, err
 	}

@@ -79,9 +79,9 @@ func (t *table) listed(w *Writer, dst []byte, it Item) ([]byte, error) {
 	case metav1.IncludeNone:
 		dst = append(dst, "null"...)
 	case metav1.IncludeObject:
-		dst, err = w.appendWhole(dst, it)
+		dst, err = w.appendWhole(w.ctx, dst, it)
 	default:
-		dst, err = w.appendPartial(dst, it, w.form.as.GroupVersion())
+		dst, err = w.appendPartial(w.ctx, dst, it, w.form.as.GroupVersion())
 	}
 	return append(dst, '}'), err
 }

@@ -31,6 +31,9 @@ func (w *Writer) Begin(ctx context.Context, o *Objects, f Form) {
 	}
 }
 
+// Within replaces the context of the request by one that ends earlier.
+func (w *Writer) Within(ctx context.Context) { w.ctx = ctx }
+
 // Context returns the context of the request.
 func (w *Writer) Context() context.Context { return w.ctx }
 
@@ -80,7 +83,7 @@ func (w *Writer) SharedForm(kind string, it *Item) (f SharedForm, ok bool) {
 
 // SharedEvent returns the bytes that AppendEvent appends. They are shared and must not be changed.
 func (w *Writer) SharedEvent(f SharedForm, it Item) ([]byte, error) {
-	return it.Forms.Get(f.key, func() ([]byte, error) {
+	return it.Forms.Get(w.ctx, f.key, func() ([]byte, error) {
 		const around = 128 // about the length of what is around the object in an event
 		it := it
 		it.fresh = true // the object alone is not cached in addition
@@ -140,7 +143,7 @@ func (w *Writer) keep(it Item, make func(it Item) ([]byte, error)) ([]byte, erro
 	if w.keys[i] == nil {
 		w.keys[i] = formKey{kind: w.Kind, mediaType: w.ContentType(), as: w.form.as, gone: it.Gone}
 	}
-	return w.kept(it, w.keys[i], func() ([]byte, error) {
+	return w.kept(w.ctx, it, w.keys[i], func() ([]byte, error) {
 		it := it
 		it.fresh = true
 		return make(it)

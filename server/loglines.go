@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/request"
+	"go.uber.org/zap"
+)
+
+// unauthenticated logs why a request is answered with 401.
+func (s *Server) unauthenticated(r *http.Request, err error) {
+	if err != nil {
+		s.logFew(r.Context(), &s.refusals, "unable to authenticate the request", err)
+	}
+}
+
+// untracked logs why a change was made without bringing metadata.managedFields up to date.
+func (s *Server) untracked(ctx context.Context, err error) {
+	s.logFew(ctx, &s.losses, "metadata.managedFields could not be brought up to date", err)
+}
+
+// logFew logs an error of a request. Of many requests it logs a few each second, with the number of those that were not logged.
+func (s *Server) logFew(ctx context.Context, few *lineLimit, what string, err error) {
+	dropped, ok := few.take(time.Now())
+	if !ok {
+		return
+	}
+	fields := []zap.Field{zap.String("audit-id", request.AuditIDFrom(ctx)), zap.String("error", authz.Shorten(err.Error()))}
+	if dropped > 0 {
+		fields = append(fields, zap.Int64("dropped", dropped))
+	}
+	s.opts.Observe.Logger.Info(what, fields...)
+}
+
+// maxLines is the number of lines that a lineLimit allows each second.
+const maxLines = 10
+
+// lineLimit bounds how many lines clients can make the server log. The zero lineLimit is ready to use.
+type lineLimit struct {
+	mu      sync.Mutex // guards all below
+	since   time.Time  // start of the current second
+	lines   int        // lines in the current second
+	dropped int64      // lines not allowed since the last one that was
+}
+
+// take reports whether a line may be logged now. dropped is the number of lines that were not allowed since the last one that
+// was.
+func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.since) >= time.Second {
+		l.since, l.lines = now, 0
+	}
+	if l.lines == maxLines {
+		l.dropped++
+		return 0, false
+	}
+	l.lines++
+	dropped, l.dropped = l.dropped, 0
+	return dropped, true
+}

@@ -151,9 +151,10 @@ type RowLimits struct {
 //   - A column whose JSONPath does not parse is not refused. This column and those after it are left out, as in kube-apiserver.
 //   - Readers in the process (server.Server.Readers) compare fields as they are stored: an object that is stored in an earlier
 //     version by its fields in that version, until the object is migrated (server.Server.MigrateStorage).
-//   - If a webhook is unreachable, objects that are stored in an earlier version cannot be read or deleted in any version, also
-//     not in the one in which they are stored. A definition that has such objects cannot be deleted: its condition Terminating
-//     has the reason InstanceDeletionFailed and the errors.
+//   - If a webhook is unreachable, objects that are stored in an earlier version can only be read in that version and in JSON:
+//     kubectl get -o yaml shows them, and kubectl get, which asks for a Table, reports the error. They cannot be changed or
+//     deleted. A definition that has such objects cannot be deleted: its condition Terminating has the reason
+//     InstanceDeletionFailed and the errors.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

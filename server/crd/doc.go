@@ -21,8 +21,9 @@
 // cannot be converted back to the version of the request. So the client that wrote an object can always read it.
 //
 // Nothing is converted for requests in the stored version if all objects are stored in it. An object that is still stored in an
-// earlier version has to be converted for requests in all versions, until a write or server.Server.MigrateStorage stores it anew.
-// Lists and watches in another version convert only the objects that no client has read in that version before.
+// earlier version can be read in JSON in that version without a conversion. All other requests for it have to convert it, also
+// those for a Table in that version, until a write or server.Server.MigrateStorage stores it anew. Lists and watches in another
+// version convert only the objects that no client has read in that version before.
 //
 // If a webhook is slow, unreachable or gives wrong answers, only the requests that need it fail. They are answered with code 500.
 // If the webhook itself reported the error, the answer has the text of kube-apiserver; other causes are only in the log, see

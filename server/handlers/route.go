@@ -24,7 +24,7 @@ type call struct {
 	info      *request.Info
 	namespace string             // "" for cluster-scoped resources and for all namespaces
 	name      string             // "" for a collection
-	untracked bool               // the change is made without managedFields, because the object was too large with them
+	fieldless bool               // the change is made without managedFields, because the object was too large with them
 	share     *flowcontrol.Share // of the budget; nil until the request counts something
 	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
 	unfit     error              // why the object in the body can never be stored: see judgeKind

@@ -31,7 +31,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 // creation is one running request that creates an object.
 type creation struct {
 	attempt
-	version int64 // the resourceVersion in the request: the answer to a dry run has it
+	version int64 // the resourceVersion in the request, 0 if it is no number: the answer to a dry run has it unless it is 0
 	refused bool  // the version is a mistake: the object is not created, unless the request is a dry run
 	applied bool  // an apply creates the object
 }

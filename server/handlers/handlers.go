@@ -62,11 +62,9 @@
 // else, also those of a read. kube-apiserver checks them when it writes the answer, which is 400 although the change was made.
 //
 // A patch cannot change the apiVersion to that of another version of the kind: kube-apiserver reads the patched object in that
-// version, which may lose fields.
-//
-// If a patch leaves an object with a Go type no apiVersion or kind, the object keeps those of the URL. kube-apiserver then reads it
-// in an internal version, in which it does not find the metadata, and refuses the patch. For an object without a Go type, such a
-// patch is refused with 422. If the apiVersion is missing, kube-apiserver answers with 500.
+// version, which may lose fields. An object with a Go type that a patch leaves without apiVersion or kind keeps those of the URL.
+// kube-apiserver reads it in an internal version, in which it does not find the metadata, and refuses the patch. An object without
+// a Go type is refused then with 422, and not with the 500 of kube-apiserver.
 //
 // A number that the type of its field cannot have, such as 3000000000 in an int32, is refused. In an applied configuration
 // kube-apiserver reads another number, -1294967296, and stores that if it is valid.

@@ -125,6 +125,7 @@ func TestNewRefuses(t *testing.T) {
 		"no scheme":         func(o *handlers.Options) { o.Scheme = nil },
 		"no resource":       func(o *handlers.Options) { o.Resource.Resource = "" },
 		"no kind":           func(o *handlers.Options) { o.Kind.Kind = "" },
+		"shown fields":      func(o *handlers.Options) { o.Shown = []string{"spec.color"} },
 		"another version":   func(o *handlers.Options) { o.Kind.Version = "v2" },
 		"no storage":        func(o *handlers.Options) { o.Storage = nil },
 		"no capability":     func(o *handlers.Options) { o.Storage = struct{}{} },

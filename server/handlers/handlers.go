@@ -122,7 +122,7 @@ type Options struct {
 	Verbs []string
 	// Shown are the fields that field selectors compare as the version of Kind shows them: an object that is stored in another
 	// version is converted to look at them. They must be selectable in Kind, which has no Go type, and Storage must be a
-	// *registry.Registry, or pass the Chooser of a Selection to one.
+	// registry.RecordChooser, as a *registry.Registry is.
 	Shown []string
 	// Authorizer is called for permissions that a request needs in addition to that of its verb. For a PUT or an apply that
 	// creates its object, it decides if the user may create the object; if Authorizer is nil, the user may. For a DELETE of an

@@ -120,4 +120,7 @@
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500
 //	  memory of the values in a converted object             8 MiB; in all 8 MiB more than what was sent    conversion.Options.MaxDecodedBytes          500
 //	  converted object                                       3 MiB; in all 3 MiB + 4 times the sent bytes   conversion.Options.MaxObjectBytes           500
+//	  calls at the same time, of one definition              16                                             conversion.Options.MaxCalls                 further calls wait
+//	  conversions that wait, of one definition               400                                            conversion.Options.MaxWaiting               429
+//	  remembered answers, of all definitions                 32 MiB, a minute                               conversion.Options.Memory, Remember         nothing
 package server

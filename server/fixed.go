@@ -90,7 +90,8 @@ func (f *fixed) set(path string, h http.Handler) {
 	f.current.Store(f.build())
 }
 
-// build returns the handlers of the paths as they are now. Most of them ignore the method of a request, as in kube-apiserver. The caller holds mu, unless f is not used yet.
+// build returns the handlers of the paths as they are now. Most of them ignore the method of a request, as in kube-apiserver. The
+// caller holds mu, unless f is not used yet.
 func (f *fixed) build() *fixedPaths {
 	s, p := f.s, &fixedPaths{exact: map[string]http.Handler{}, below: map[string]http.Handler{}}
 	p.exact["/"] = http.HandlerFunc(f.index)

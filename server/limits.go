@@ -96,9 +96,9 @@ type Limits struct {
 	// kind's objects, but at least 8 MiB and at most 128 MiB a kind.
 	CacheWindow time.Duration
 	// FormBytes bounds the memory, in bytes, for results that are kept for later requests: encodings of objects other than the
-	// stored one, compressed blocks of lists, and the values of KindOptions.ShownFields. It is one bound for all kinds. 0 is 64 MiB, but at most a sixteenth of
-	// GOMEMLIMIT. With a negative number no result is kept, and each request computes its own. The metrics keelson_form_cache_*
-	// show how it is used.
+	// stored one, compressed blocks of lists, and the values of KindOptions.ShownFields. It is one bound for all kinds. 0 is 64 MiB,
+	// but at most a sixteenth of GOMEMLIMIT. With a negative number no result is kept, and each request computes its own. The
+	// metrics keelson_form_cache_* show how it is used.
 	FormBytes int64
 	// CacheWait is how long a list, a watch, or a read that need not return the latest state waits for the cache of the kind to
 	// be filled, for example after a start. After it the answer is 429. 0 is 3 s.

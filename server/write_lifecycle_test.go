@@ -222,6 +222,7 @@ func TestTooLargeWithManagedFields(t *testing.T) {
 			t.Errorf("mutated %d times, %d labels, %v", n, len(made.GetLabels()), made.GetManagedFields())
 		}
 	}
+	w.want(http.StatusRequestEntityTooLarge, "PATCH", "v1", "", applyPatch, fmt.Sprintf(rigConfig, ","+labels(fits)))
 	w.want(http.StatusCreated, "PATCH", "v1", "", applyPatch, fmt.Sprintf(rigConfig, ``))
 	for _, kind := range []string{mergePatch, strategicPatch} {
 		if code, dry := w.sendQuery("PATCH", "dryRun=All", kind, body(fits)); code != http.StatusOK || len(dry.GetManagedFields()) > 0 {

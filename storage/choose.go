@@ -28,6 +28,16 @@ type Candidate struct {
 	Gone bool
 }
 
+// verdictsOf calls a Chooser. It returns an error instead of verdicts that are too few or too many without one: records would be
+// left out silently.
+func verdictsOf(ctx context.Context, chooser Chooser, candidates []Candidate, partly bool) ([]bool, error) {
+	got, err := chooser.Choose(ctx, candidates, partly)
+	if n := len(got); n > len(candidates) || n < len(candidates) && err == nil {
+		return nil, fmt.Errorf("storage: %T has %d verdicts on %d records", chooser, n, len(candidates))
+	}
+	return got, err
+}
+
 // errChooser is returned by an Interface that gets a Chooser.
 var errChooser = fmt.Errorf("%w: a Chooser is for ListChosen and WatchChosen", ErrUnsupported)
 
@@ -122,8 +132,8 @@ func (c *chunk) choose(ctx context.Context) error {
 	if len(c.candidates) == 0 || c.more {
 		return nil
 	}
-	got, err := c.of.chooser.Choose(ctx, c.candidates, c.of.limit > 0)
-	for i, chosen := range got[:min(len(got), len(c.candidates))] {
+	got, err := verdictsOf(ctx, c.of.chooser, c.candidates, c.of.limit > 0)
+	for i, chosen := range got {
 		if c.more = c.of.full(); c.more {
 			return nil
 		}
@@ -236,7 +246,7 @@ func (w *chosenWatch) choose(ctx context.Context, events []Event) []Event {
 	candidates := candidatesOf(events)
 	var verdicts []bool
 	if len(candidates) > 0 {
-		verdicts, w.ended = w.chooser.Choose(ctx, candidates, true)
+		verdicts, w.ended = verdictsOf(ctx, w.chooser, candidates, true)
 	}
 	out := events[:0]
 	for _, e := range events {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
@@ -255,6 +256,44 @@ func TestAChooserFails(t *testing.T) {
 		}
 		if _, again := w.Next(t.Context()); !errors.Is(again, errBad) {
 			t.Errorf("%s: %v", name, again)
+		}
+	}
+}
+
+// short has a verdict less than there are records, and no error.
+type short struct{}
+
+func (short) Choose(_ context.Context, candidates []storage.Candidate, _ bool) ([]bool, error) {
+	return make([]bool, len(candidates)-1), nil
+}
+
+// A Chooser without a verdict on each record fails lists and watches: no record is left out silently.
+func TestVerdictsAreMissing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a watch that drops records would wait
+	defer cancel()
+	all := choosable(t)
+	if _, err := all["store"].Create(ctx, "a/1", gadget("a/1"), storage.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range all {
+		sel := storage.Selection{Chooser: short{}}
+		if page, err := storage.ListChosen(ctx, s, storage.ListOptions{Selection: sel}, true); err == nil {
+			t.Errorf("%s: %+v", name, page)
+		}
+		w, err := storage.WatchChosen(ctx, s, storage.WatchOptions{Selection: sel, Initial: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		for err == nil {
+			var events []storage.Event
+			if events, err = w.Next(ctx); len(events) > 0 {
+				t.Errorf("%s: %v", name, events)
+			}
+		}
+		if ctx.Err() != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

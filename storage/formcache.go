@@ -216,7 +216,8 @@ type form struct {
 	text   []byte               // text and stripe never change once made is true
 	stripe uint32               // the counter of its cache that counts its hits
 
-	making atomic.Pointer[making] // the attempt to make text; nil once that is made. It stays when it failed: then the form is not found any more
+	// making is the attempt to make text; nil once that is made. An attempt that failed stays: the form is not found any more.
+	making atomic.Pointer[making]
 
 	cost         int64 // guarded by FormCache.mu, like all fields below: its share of the budget; 0: none
 	older, newer *form // neighbours in the cache's order; nil: the form is not in it

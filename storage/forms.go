@@ -25,9 +25,10 @@ func NewForms(grown func(bytes int)) *Forms { return &Forms{grown: grown} }
 // Get returns the form for key, a comparable value. It calls make if the form does not exist yet. The bytes are shared and
 // must not be changed. If several callers ask for the same form at a time, one of them makes it, and the others wait for it.
 // A caller does not wait if it asks for a form that exists, or for another form than the one that is being made. A caller that
-// waits returns the error of its ctx when ctx ends; make must end by itself. An error of make is returned to the callers that waited, too, so that they do not fail one after the other. The error is not kept: the
-// next caller calls make again. A caller that waited also calls make itself if make panicked or ended with a context's error,
-// because the context belongs to one reader only. make must not ask f for the same form.
+// waits returns the error of its ctx when ctx ends; make must end by itself. An error of make is returned to the callers that
+// waited, too, so that they do not fail one after the other. The error is not kept: the next caller calls make again. A caller
+// that waited also calls make itself if make panicked or ended with a context's error, because the context belongs to one reader
+// only. make must not ask f for the same form.
 func (f *Forms) Get(ctx context.Context, key any, make func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return make()

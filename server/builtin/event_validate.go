@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/builtin/internal/lifecycle"
+	"github.com/keelson-dev/keelson/server/internal/finalizers"
 	"github.com/keelson-dev/keelson/server/registry"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -137,8 +137,8 @@ func validateParts(call *registry.Call, e *corev1.Event) field.ErrorList {
 // validateEventFinalizers requires a domain in the names of finalizers.
 func validateEventFinalizers(e *corev1.Event) (errs field.ErrorList) {
 	for i, name := range e.Finalizers {
-		if !lifecycle.IsQualified(name) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, lifecycle.Unqualified))
+		if !finalizers.IsQualified(name) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, finalizers.Unqualified))
 		}
 	}
 	return errs

@@ -22,7 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options are the options of New. With the zero Options the extension behaves as kube-apiserver.
+// Options are the options of New. With the zero Options the extension behaves as kube-apiserver, except for the
+// differences that New lists.
 type Options struct {
 	// Conversions are functions that convert between the versions of custom resources, by group and kind. The function of a kind
 	// replaces the conversion that the definition specifies: the webhook of such a definition is never called. If a kind has
@@ -95,7 +96,8 @@ type RowLimits struct {
 //
 //   - The writes of the controller to the status have no manager: metadata.managedFields has no entry kube-apiserver.
 //   - A definition's own names never conflict with each other. NamesAccepted becomes True when the spec no longer has the
-//     conflicting name. In kube-apiserver, both depend on the order in which definitions requested the names.
+//     conflicting name. In kube-apiserver, whether they conflict, and whether NamesAccepted then becomes True, depend on the
+//     order in which definitions requested the names.
 //   - Kinds with Go types conflict with definitions and take precedence. A definition that was established before the program
 //     served such a kind is not served, and its deletion leaves the objects of the kind alone.
 //   - Before a definition is removed, a separate write sets the reason InstanceDeletionCompleted, which a watch may see. If
@@ -126,6 +128,8 @@ type RowLimits struct {
 //     violates its schema or rules, both programs report that error first.
 //   - A definition whose CABundle is invalid is not served before it is established (404). If another server has established it,
 //     only the stored version is served. kube-apiserver answers all of its requests with 500.
+//   - Label selectors match the stored labels, even if a conversion changes them. In kube-apiserver they match the labels that the
+//     version of the request shows.
 //   - The values that a column finds by a wildcard among the members of an object are sorted by name. In kube-apiserver they are
 //     in random order.
 //
@@ -145,12 +149,12 @@ type RowLimits struct {
 //     when the definition is gone, as in kube-apiserver: a client that may create definitions can add series without a bound. The
 //     series of conversion webhooks are removed.
 //   - A column whose JSONPath does not parse is not refused. This column and those after it are left out, as in kube-apiserver.
-//   - Label selectors match the stored labels, even if a conversion changes them. In kube-apiserver they match the labels that the
-//     version of the request shows. Readers in the process (server.Server.Readers) compare fields as they are stored: an object
-//     that is stored in an earlier version by its fields in that version, until the object is migrated
-//     (server.Server.MigrateStorage).
-//   - If a webhook is unreachable, objects that are stored in an earlier version cannot be deleted, and neither can their
-//     definition.
+//   - Readers in the process (server.Server.Readers) compare fields as they are stored: an object that is stored in an earlier
+//     version by its fields in that version, until the object is migrated (server.Server.MigrateStorage).
+//   - If a webhook is unreachable, objects that are stored in an earlier version can only be read in that version and in JSON:
+//     kubectl get -o yaml shows them, and kubectl get, which asks for a Table, reports the error. They cannot be changed or
+//     deleted. A definition that has such objects cannot be deleted: its condition Terminating has the reason
+//     InstanceDeletionFailed and the errors.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

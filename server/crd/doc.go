@@ -20,14 +20,18 @@
 // schema and rules of the version of the request. Then it is converted to the stored version. A write is refused if the object
 // cannot be converted back to the version of the request. So the client that wrote an object can always read it.
 //
-// Nothing is converted for requests in the stored version. Lists and watches in another version convert only the objects that no
-// client has read in that version before. If a webhook is slow, unreachable or gives wrong answers, only the requests that need
-// it fail. They are answered with code 500. If the webhook itself reported the error, the answer has the text of kube-apiserver;
-// other causes are only in the log, see package conversion. A watch ends with such an error. If too many requests wait for the
-// webhook, further ones are answered with 429. A request that fails in one of these ways stores and deletes nothing. Requests in
-// the stored version, other kinds, and the definition itself are not affected; the definition can still be changed and deleted.
-// When a definition changes its webhook, the new webhook is called from then on, and no object that the old one converted is
-// returned any more.
+// Nothing is converted for requests in the stored version if all objects are stored in it. An object that is still stored in an
+// earlier version can be read in JSON in that version without a conversion. All other requests for it have to convert it, also
+// those for a Table in that version, until a write or server.Server.MigrateStorage stores it anew. Lists and watches in another
+// version convert only the objects that no client has read in that version before.
+//
+// If a webhook is slow, unreachable or gives wrong answers, only the requests that need it fail. They are answered with code 500.
+// If the webhook itself reported the error, the answer has the text of kube-apiserver; other causes are only in the log, see
+// package conversion. A watch ends with such an error. If too many requests wait for the webhook (by default more than 400 for one
+// definition), further ones are answered with 429: see [Options].WebhookConversion. A request that fails in one of these ways
+// stores and deletes nothing. Requests that convert nothing and other kinds are not affected. The definition can be changed, and
+// can be deleted if all its objects are stored in the stored version. When a definition changes its webhook, the new webhook is
+// called from then on, and no object that the old one converted is returned any more.
 //
 // # Field selectors
 //
@@ -37,19 +41,19 @@
 // not match any more.
 //
 // Where the versions differ only in the apiVersion, the fields are read from the stored objects, and an index finds the objects
-// that have a value. The same holds for the stored version if all objects are stored in it, as status.storedVersions says when the
-// API of the definition was last changed. Otherwise the objects have to be converted by the webhook or the function to find their
-// fields. There is no index then: it would need the conversion of each object when it is written, and while the webhook cannot be
-// reached nothing could be written. A list looks at all objects in its namespace, 500 and about 1 MiB at once, up to the last
-// object of the page. A watch looks at all changes there. The values of the fields are kept in the cache of server.Limits.FormBytes,
-// and with the events, so that an object is converted once for all lists and watches. What a webhook has converted is also
-// remembered for a minute: see package conversion.
+// that have a value. The same holds for the stored version if status.storedVersions named no other version when the API of the
+// definition was last changed. Otherwise the objects have to be converted by the webhook or the function to find their fields.
+// There is no index then: it would need the conversion of each object when it is written, and while the webhook cannot be reached
+// nothing could be written. A list looks at all objects in its namespace, at most 500 objects or about 1 MiB at a time, up to the
+// last object of the page. A watch looks at all changes there. The values of the fields are kept in the cache of
+// server.Limits.FormBytes, and with the events, so that an object is converted once for all lists and watches. What a webhook has
+// converted is also remembered for a minute: see package conversion.
 //
 // An object that cannot be converted fails the list or the deletecollection, or ends the watch, with the error that it has without
 // a selector. A list with a limit fails only if it comes to that object, and a watch first sends the events before it.
 //
-// A request that waits for a webhook ends in time: a watch after its timeoutSeconds, and all watches when the definition is
-// changed or deleted, or when the server ends.
+// The time in which a request waits for a webhook is bounded. A watch ends after its timeoutSeconds, and all watches end when the
+// definition is changed or deleted, or when the server ends. Other requests end after server.Limits.RequestTimeout at the latest.
 //
 // # Costs
 //

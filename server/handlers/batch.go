@@ -70,6 +70,9 @@ func (t *batch) object(at int) (runtime.Object, error) {
 		return nil, err
 	}
 	t.most *= 2
+	if t.stream { // the objects before are used already, and the events of a stream have any size
+		clear(t.objects[:at])
+	}
 	copy(t.objects[at:], made)
 	return t.objects[at], nil
 }

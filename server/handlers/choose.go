@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"slices"
 
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/storage"
@@ -17,14 +18,7 @@ type shownFields struct {
 
 // selectsShown reports whether a field selector requires something of the objects as the version of the URL shows them.
 func (e *endpoint) selectsShown(selector fields.Selector) bool {
-	for _, r := range requirementsOf(selector) {
-		for _, field := range e.Shown {
-			if r.Field == field {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(requirementsOf(selector), func(r fields.Requirement) bool { return slices.Contains(e.Shown, r.Field) })
 }
 
 func requirementsOf(selector fields.Selector) fields.Requirements {

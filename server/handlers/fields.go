@@ -82,7 +82,7 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 	if err != nil {
 		return nil //nolint:nilerr // an object without metadata has no entries
 	}
-	if c.untracked {
+	if c.fieldless {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
 		return nil
 	}
@@ -107,10 +107,10 @@ func (c *call) tellFields() {
 // track.
 func (c *call) withoutFields(change func() error) error {
 	err := change()
-	if c.fields == nil || c.untracked || !isTooLarge(err) {
+	if c.fields == nil || c.fieldless || !isTooLarge(err) {
 		return err
 	}
-	c.untracked = true
+	c.fieldless = true
 	return change()
 }
 

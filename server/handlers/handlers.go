@@ -42,10 +42,12 @@
 //
 // # What does not exist
 //
-// As in kube-apiserver, a path that is not one of the resource is answered with a Status without details if the objects have a Go
-// type, and with the text "404 page not found" if they have none. A method that the resource does not have is answered with 405
-// and a Status that names the resource and the verb, for kinds without a Go type as in kube-apiserver, and for all others too, where
-// kube-apiserver names neither. HEAD is one of these methods if the objects have a Go type. If they have none, it is GET without a
+// Some answers depend on whether the objects have a Go type. Those of CustomResourceDefinitions have none, as in kube-apiserver.
+//
+// As in kube-apiserver, a path below the resource that does not exist is answered with a Status without details if the objects have
+// a Go type, and with the text "404 page not found" if they have none. A method that the resource does not have is answered with
+// 405 and a Status that names the resource and the verb. In kube-apiserver this is so for objects without a Go type; for the others
+// its Status names neither. HEAD is one of these methods if the objects have a Go type. If they have none, HEAD is GET without a
 // body.
 //
 // For kinds with a Go type, the Accept header must name a media type that there is, or */*, and a patch must have a Content-Type that
@@ -57,12 +59,12 @@
 // # What is refused
 //
 // A request that is refused changes nothing. Therefore the options of a Table, such as includeObject, are checked before anything
-// else, also those of a read. kube-apiserver checks them when it writes the answer, and says with 400 that it has made the change.
+// else, also those of a read. kube-apiserver checks them when it writes the answer, which is 400 although the change was made.
 //
 // A patch cannot change the apiVersion to that of another version of the kind: kube-apiserver reads the patched object in that
-// version, which may lose fields. A patch whose result has no apiVersion or kind keeps those of the URL. kube-apiserver then reads
-// an object with a Go type in an internal version, in which it does not find the metadata, and refuses the patch. For an object
-// without a Go type it answers with 500, and the handler with 422.
+// version, which may lose fields. An object with a Go type that a patch leaves without apiVersion or kind keeps those of the URL.
+// kube-apiserver reads it in an internal version, in which it does not find the metadata, and refuses the patch. An object without
+// a Go type is refused then with 422, and not with the 500 of kube-apiserver.
 //
 // A number that the type of its field cannot have, such as 3000000000 in an int32, is refused. In an applied configuration
 // kube-apiserver reads another number, -1294967296, and stores that if it is valid.
@@ -120,7 +122,7 @@ type Options struct {
 	Verbs []string
 	// Shown are the fields that field selectors compare as the version of Kind shows them: an object that is stored in another
 	// version is converted to look at them. They must be selectable in Kind, which has no Go type, and Storage must be a
-	// *registry.Registry, or pass the Chooser of a Selection to one.
+	// registry.RecordChooser, as a *registry.Registry is.
 	Shown []string
 	// Authorizer is called for permissions that a request needs in addition to that of its verb. For a PUT or an apply that
 	// creates its object, it decides if the user may create the object; if Authorizer is nil, the user may. For a DELETE of an

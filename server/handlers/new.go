@@ -25,6 +25,7 @@ import (
 //   - Verbs is empty but not nil, or has a verb that Storage does not implement.
 //   - A format in Formats is not one of package codec.
 //   - A kind is not in Scheme, and its objects could be created or updated.
+//   - Shown is set for a kind that has a Go type or is not in Scheme, or for a Storage that is no registry.RecordChooser.
 //   - Admission is set for a storage that is, or embeds, a registry.View with ViewOptions.Admitted.
 func New(o Options) (*Resource, error) {
 	switch {
@@ -34,6 +35,12 @@ func New(o Options) (*Resource, error) {
 		return nil, errors.New("handlers: Resource and Kind are required")
 	case o.Kind.GroupVersion() != o.Resource.GroupVersion():
 		return nil, fmt.Errorf("handlers: kind %s is not of the group and version of %s", o.Kind, o.Resource)
+	}
+	if k := o.Scheme.Lookup(o.Kind); len(o.Shown) > 0 && (k == nil || !k.Untyped()) {
+		return nil, fmt.Errorf("handlers: Shown is for kinds without a Go type, unlike %s", o.Kind)
+	}
+	if _, chooses := registry.As[registry.RecordChooser](o.Storage); len(o.Shown) > 0 && !chooses {
+		return nil, fmt.Errorf("handlers: Shown: the storage of %s, a %T, is no registry.RecordChooser: it would list and delete the objects that a selector does not match", o.Kind, o.Storage)
 	}
 	if o.Models == nil {
 		o.Models = patch.NewModels(o.Scheme)

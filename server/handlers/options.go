@@ -193,7 +193,7 @@ func (c *call) selectFields(l *listRequest, name string) error {
 // selection returns the selection of a request, for a storage. A field selector with one exact name selects one key.
 func (c *call) selection(l *listRequest) storage.Selection {
 	s := storage.Selection{Namespace: c.namespace, Labels: selector.Labels(l.labels), Fields: selector.Fields(l.fields)}
-	if len(c.Shown) > 0 && c.selectsShown(l.fields) {
+	if c.selectsShown(l.fields) {
 		s.Fields, s.Chooser = selector.Fields(keySelector(l.fields)), &shownFields{c.endpoint, s.Fields}
 	}
 	if l.fields != nil && (!c.namespaced || c.namespace != "") {

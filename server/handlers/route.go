@@ -24,7 +24,7 @@ type call struct {
 	info      *request.Info
 	namespace string             // "" for cluster-scoped resources and for all namespaces
 	name      string             // "" for a collection
-	untracked bool               // the change is made without managedFields, because the object was too large with them
+	fieldless bool               // the change is made without managedFields, because the object was too large with them
 	share     *flowcontrol.Share // of the budget; nil until the request counts something
 	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
 	unfit     error              // why the object in the body can never be stored: see judgeKind
@@ -188,10 +188,10 @@ func (c *call) dispatchItem(verb string) {
 	case "create":
 		// A subresource's objects are created at the path of the item: POST .../pods/x/binding. So are objects without a Go type,
 		// as in kube-apiserver, which then does not read the name in the path.
-		if c.sub == "" && c.custom() {
+		if c.sub == "" && !c.HasGoType() {
 			c.name = ""
 		}
-		c.serve((c.sub != "" || c.custom()) && c.canCreate(), verb, c.create)
+		c.serve((c.sub != "" || !c.HasGoType()) && c.canCreate(), verb, c.create)
 	default:
 		c.refuse("")
 	}
@@ -207,7 +207,7 @@ func (c *call) dispatchCollection(verb string) {
 	case "delete":
 		c.serve(!everywhere && c.canDeleteCollection(), "deletecollection", c.deleteCollection)
 	case "update", "patch":
-		c.serve(c.custom(), verb, c.withoutName)
+		c.serve(!c.HasGoType(), verb, c.withoutName)
 	default:
 		c.refuse("")
 	}

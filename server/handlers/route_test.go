@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestMethodsNotSupported(t *testing.T) {
@@ -125,6 +129,7 @@ func TestNewRefuses(t *testing.T) {
 		"no scheme":         func(o *handlers.Options) { o.Scheme = nil },
 		"no resource":       func(o *handlers.Options) { o.Resource.Resource = "" },
 		"no kind":           func(o *handlers.Options) { o.Kind.Kind = "" },
+		"shown fields":      func(o *handlers.Options) { o.Shown = []string{"spec.color"} },
 		"another version":   func(o *handlers.Options) { o.Kind.Version = "v2" },
 		"no storage":        func(o *handlers.Options) { o.Storage = nil },
 		"no capability":     func(o *handlers.Options) { o.Storage = struct{}{} },
@@ -137,5 +142,23 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := handlers.New(options); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// lazy is a storage that lists everything, whatever it is asked for.
+type lazy struct{ registry.RecordLister }
+
+// Fields that another version shows need a storage that looks at them: otherwise a selector would match everything.
+func TestShownFieldsNeedAChooser(t *testing.T) {
+	scheme := runtime.NewScheme()
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
+	if err := runtime.Register(scheme, gvk, runtime.KindOptions[*unstructured.Unstructured]{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := handlers.New(handlers.Options{
+		Scheme: scheme, Kind: gvk, Resource: gvk.GroupVersion().WithResource("gadgets"), Storage: lazy{}, Shown: []string{"spec.color"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "handlers_test.lazy, is no registry.RecordChooser") {
+		t.Error(err)
 	}
 }

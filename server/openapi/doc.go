@@ -22,6 +22,8 @@
 // validates fields if the PATCH operation of a kind has the parameter fieldValidation. So the description of a resource must have
 // exactly the verbs and patch types that the server serves.
 //
+// [Resource] lists how the documents differ from those of kube-apiserver.
+//
 // The schemas come from package runtime/schema. The form and the names of operations are those of
 // https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition.
 package openapi

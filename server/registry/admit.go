@@ -80,8 +80,6 @@ type attempt struct {
 	req   *admission.Request // nil if nothing is charged
 	kept  int                // the number of charges that are shared by all tries
 	asked bool               // the storage was called to make the change
-
-	version sentVersion // of a request that creates an object
 }
 
 // again undoes the charges of the last try, before the next try of the same request.
@@ -95,7 +93,7 @@ func (a *attempt) again(ctx context.Context) {
 // restart undoes the charges of the last try and drops its request, before a try with another state of the object.
 func (a *attempt) restart(ctx context.Context) {
 	a.again(ctx)
-	*a = attempt{version: a.version}
+	*a = attempt{}
 }
 
 // end undoes all charges if nothing was changed. err is the error of the change. After the storage was called, only some errors

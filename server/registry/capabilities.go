@@ -140,6 +140,13 @@ type RecordWatcher interface {
 	WatchRecords(call *Call, opts storage.WatchOptions) (storage.Watch, error)
 }
 
+// RecordChooser says that the RecordLister, RecordWatcher and RecordDeleter of a storage apply the Chooser of a Selection. Without it
+// a deletecollection by a field that another version shows would delete the objects that the selector does not match, so that
+// package handlers serves no such fields.
+type RecordChooser interface {
+	ChoosesRecords()
+}
+
 // RecordWriter implements POST with records.
 type RecordWriter interface {
 	// CreateRecord creates an object and returns its record. obj is in the hub version. The registry may change obj, so the

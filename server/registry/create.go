@@ -25,17 +25,19 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 	if err != nil { // as in kube-apiserver, a text that is no number is no version
 		version = 0
 	}
-	return r.createFrom(call, obj, opts, sentVersion{number: version, refused: version != 0})
+	return r.createBy(&creation{version: version, refused: version != 0}, call, obj, opts)
 }
 
-// sentVersion is the resourceVersion in a request that creates an object.
-type sentVersion struct {
-	number  int64 // the answer to a dry run has it
-	refused bool  // the object is not created, unless the request is a dry run
+// creation is one running request that creates an object.
+type creation struct {
+	attempt
+	version int64 // the resourceVersion in the request, 0 if it is no number: the answer to a dry run has it unless it is 0
+	refused bool  // the version is a mistake: the object is not created, unless the request is a dry run
+	applied bool  // an apply creates the object
 }
 
-// createFrom is CreateRecord for a request with a version.
-func (r *Registry) createFrom(call *Call, obj runtime.Object, opts *metav1.CreateOptions, version sentVersion) (rec storage.Record, err error) {
+// createBy is CreateRecord for a running request.
+func (r *Registry) createBy(c *creation, call *Call, obj runtime.Object, opts *metav1.CreateOptions) (rec storage.Record, err error) {
 	if opts == nil {
 		opts = &metav1.CreateOptions{}
 	}
@@ -60,16 +62,16 @@ func (r *Registry) createFrom(call *Call, obj runtime.Object, opts *metav1.Creat
 		return storage.Record{}, err
 	}
 	warnings := []string{dedupOwners(m, "")}
-	a := &attempt{req: r.request(call, admission.Create, m.GetName(), opts), version: version}
-	defer func() { a.end(call, err) }()
+	c.req = r.request(call, admission.Create, m.GetName(), opts)
+	defer func() { c.end(call, err) }()
 	called := nameOrPrefix(m)
-	if obj, err = r.mutate(call, a.req, obj, nil); err != nil {
+	if obj, err = r.mutate(call, c.req, obj, nil); err != nil {
 		return storage.Record{}, r.refused(err, called)
 	}
 	if m, err = r.accept(obj); err != nil {
 		return storage.Record{}, err
 	}
-	a.kept = a.req.Charges()
+	c.kept = c.req.Charges()
 	r.setDefaults(call, obj) // for fields that a caller in process or a mutator left out
 	if err := normalize(obj); err != nil {
 		return storage.Record{}, err
@@ -79,13 +81,13 @@ func (r *Registry) createFrom(call *Call, obj runtime.Object, opts *metav1.Creat
 	}
 	warnings = append(warnings, dedupOwners(m, afterMutation))
 	warn(call, warnings)
-	return r.createNamed(call, obj, m, a)
+	return r.createNamed(c, call, obj, m)
 }
 
 // createNamed stores obj. If obj has only a generateName, the server generates the name.
-func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
+func (r *Registry) createNamed(c *creation, call *Call, obj runtime.Object, m metav1.Object) (storage.Record, error) {
 	if m.GetName() != "" || m.GetGenerateName() == "" {
-		rec, err := r.create(call, obj, m, a)
+		rec, err := r.create(c, call, obj, m)
 		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // the same error as for a generated name
 			err = apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 		}
@@ -99,21 +101,21 @@ func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, 
 		}
 		m.SetName(generateName(m.GetGenerateName()))
 		var rec storage.Record
-		if rec, err = r.create(call, try, m, a); !apierrors.IsAlreadyExists(err) {
+		if rec, err = r.create(c, call, try, m); !apierrors.IsAlreadyExists(err) {
 			return rec, err
 		}
-		a.again(call)
+		c.again(call)
 	}
 	return storage.Record{}, apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 }
 
 // create is insert. If the object is too large with its managedFields, create stores it without them, as kube-apiserver does; an
 // object that an apply creates keeps them, because later applies need them.
-func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
-	rec, err := r.insert(call, obj, m, a)
-	if !call.CreateOnUpdate && lighten(m, err) {
-		a.again(call)
-		rec, err = r.insert(call, obj, m, a)
+func (r *Registry) create(c *creation, call *Call, obj runtime.Object, m metav1.Object) (storage.Record, error) {
+	rec, err := r.insert(c, call, obj, m)
+	if !c.applied && lighten(m, err) {
+		c.again(call)
+		rec, err = r.insert(c, call, obj, m)
 	}
 	return rec, err
 }
@@ -128,7 +130,7 @@ func lighten(m metav1.Object, err error) bool {
 }
 
 // insert completes, validates and stores an object after the mutators.
-func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
+func (r *Registry) insert(c *creation, call *Call, obj runtime.Object, m metav1.Object) (storage.Record, error) {
 	m.SetUID(types.UID(uuid.NewString()))
 	m.SetCreationTimestamp(r.timestamp())
 	if !r.strategy.noGeneration {
@@ -157,17 +159,17 @@ func (r *Registry) insert(call *Call, obj runtime.Object, m metav1.Object, a *at
 	if err != nil {
 		return storage.Record{}, err
 	}
-	if err := r.validateAdmission(call, a.req, m.GetName(), obj, nil); err != nil {
+	if err := r.validateAdmission(call, c.req, m.GetName(), obj, nil); err != nil {
 		return storage.Record{}, err
 	}
-	if a.version.refused && !call.DryRun {
+	if c.refused && !call.DryRun {
 		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	a.asked = true
+	c.asked = true
 	rec, err := r.store.Create(call.Context, key, obj, storage.WriteOptions{DryRun: call.DryRun})
 	if err == nil {
 		if call.DryRun {
-			rec.Revision = a.version.number
+			rec.Revision = c.version
 		}
 		return rec, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/keelson-dev/keelson/server/internal/finalizers"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -149,10 +150,9 @@ func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems fiel
 	known := memberOf(old)
 	for i, name := range m.GetFinalizers() {
 		switch {
-		case isQualified(name) || known(name):
+		case finalizers.IsQualified(name) || known(name):
 		case isKubernetes(r.resource.Group):
-			problems = append(problems, field.Invalid(metadataPath.Child("finalizers").Index(i), name,
-				"name is neither a standard finalizer name nor is it fully qualified"))
+			problems = append(problems, field.Invalid(metadataPath.Child("finalizers").Index(i), name, finalizers.Unqualified))
 		default:
 			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
 		}
@@ -174,15 +174,6 @@ func memberOf(list []string) func(string) bool {
 		_, ok := set[text]
 		return ok
 	}
-}
-
-// isQualified reports whether a finalizer has a domain, or has a meaning in Kubernetes itself.
-func isQualified(finalizer string) bool {
-	switch finalizer {
-	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes":
-		return true
-	}
-	return strings.Contains(finalizer, "/")
 }
 
 // isKubernetes reports whether a group is Kubernetes' own: one without a domain, or in one of the domains that

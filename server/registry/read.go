@@ -62,6 +62,9 @@ func (r *Registry) GetStored(call *Call, name string) (storage.Record, error) {
 	return rec, r.readStatus(err, name)
 }
 
+// ChoosesRecords implements RecordChooser.
+func (*Registry) ChoosesRecords() {}
+
 // ListRecords implements RecordLister. The namespace of the call, if any, replaces the one in opts.
 func (r *Registry) ListRecords(call *Call, opts storage.ListOptions) (storage.Page, error) {
 	if call == nil || call.User == nil {

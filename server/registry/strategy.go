@@ -92,8 +92,9 @@ type Strategy[T runtime.Object] struct {
 	// NoGeneration does not set metadata.generation. It is for kinds of plain data without a desired state that a controller
 	// follows, such as a ConfigMap.
 	NoGeneration bool
-	// RequireResourceVersion refuses a PUT without metadata.resourceVersion (422). Otherwise such a PUT overwrites the stored
-	// object. For kinds without a Go type it is always true, as for custom resources in kube-apiserver.
+	// RequireResourceVersion refuses a PUT of a stored object without metadata.resourceVersion (422). Otherwise such a PUT
+	// overwrites the object. kubectl replace reads the resourceVersion of the object if its file has none, and is not refused. For
+	// kinds without a Go type RequireResourceVersion is always true, as for custom resources in kube-apiserver.
 	RequireResourceVersion bool
 	// CreateOnUpdate makes a PUT create an object that does not exist, even if the PUT has a resourceVersion. Otherwise the PUT
 	// ends with 404.

@@ -46,8 +46,8 @@ type endpoint struct {
 	generation bool
 	// admitted says that admission has reviewed the request already.
 	admitted bool
-	// creates says that a missing object is created.
-	creates bool
+	// creates says that a missing object is created, and applied that the update is an apply.
+	creates, applied bool
 }
 
 // main returns the endpoint of the object itself.
@@ -78,7 +78,8 @@ func (r *Registry) settleMain(obj, old runtime.Object) runtime.Object {
 // resourceVersion overwrites the stored object.
 func (r *Registry) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	e := r.main()
-	e.creates = e.creates || call != nil && call.CreateOnUpdate
+	e.applied = call != nil && call.CreateOnUpdate
+	e.creates = e.creates || e.applied
 	return r.update(call, name, update, opts, e)
 }
 
@@ -110,7 +111,7 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 		if !errors.Is(err, storage.ErrNotFound) || !e.creates {
 			return storage.Record{}, false, r.status(err, name)
 		}
-		if rec, err = r.createMissing(call, name, update, opts); !apierrors.IsAlreadyExists(err) {
+		if rec, err = r.createMissing(call, name, update, opts, e); !apierrors.IsAlreadyExists(err) {
 			return rec, err == nil, err
 		}
 		last = err
@@ -119,7 +120,7 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 }
 
 // createMissing creates the object that an update did not find.
-func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, error) {
+func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions, e endpoint) (storage.Record, error) {
 	obj, err := update(call, nil)
 	if err != nil {
 		return storage.Record{}, err
@@ -142,7 +143,7 @@ func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, o
 	default:
 		return storage.Record{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", got, name))
 	}
-	return r.createFrom(call, obj, creating(opts), sentVersion{number: version})
+	return r.createBy(&creation{version: version, applied: e.applied}, call, obj, creating(opts))
 }
 
 // creating returns the options of an update as options of a create.

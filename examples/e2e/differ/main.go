@@ -4,14 +4,18 @@
 //	go run ./examples/e2e/differ -left kube-apiserver.kubeconfig -right keelson.kubeconfig -seed 1 -n 20000 -out REPORT.md
 //
 // The requests come from a grammar with a seed: equal seeds make equal requests. They are grouped in cases of 10 to 40 requests. A
-// case has a namespace of its own, which is deleted at its end. Values that each server chooses, such as a resourceVersion, are
-// recorded per server and used in later requests.
+// case has a namespace of its own, which is deleted at its end. A case that has begun makes all its requests, so there may be a few
+// more than -n. Values that each server chooses, such as a resourceVersion, are recorded per server and used in later requests. A
+// read whose answers differ is repeated up to twice, because a server may answer it from a cache that does not have a write yet.
 //
 // The servers must serve the kinds of server/builtin and CustomResourceDefinitions, as examples/crds does, and the users of the
 // kubeconfig files must be allowed everything. The program creates and deletes namespaces, and CustomResourceDefinitions in groups
 // that end in differ.example.com.
 //
-// The accepted differences are in accepted.go. The exit code is 0 if there are no other differences, and 1 if there are.
+// The accepted differences are in accepted.go. All others are unexplained. The report groups them by signature, which is a text that
+// is meant to be the same for all differences of one cause, and shows the first exchange of each. With the same -seed, -case and the
+// number of a case in the report, only that case is run, and all its exchanges are printed to standard error. The exit code is 0 if
+// there are only accepted differences, 1 if there are others, and 2 if the servers could not be compared.
 package main
 
 import (

@@ -98,7 +98,8 @@ var (
 	rvForms  = []*regexp.Regexp{
 		regexp.MustCompile(`(too old resource version: )\d+ \(\d+(\))`), regexp.MustCompile(`(resourceVersion\\*":\\*")\d+()`),
 		regexp.MustCompile(`(precondition \()\d+(\))`), regexp.MustCompile(`(in record \()\d+(\))`),
-		regexp.MustCompile(`(ResourceVersion in object meta: )\d+()`), regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
+		regexp.MustCompile(`(ResourceVersion in object meta: )\d+()`), regexp.MustCompile(`(ResourceVersion in precondition: )\d+()`), regexp.MustCompile(`(\()[0-9a-f]{20,}( [.]{3}\))`), // the bytes of a body in protobuf
+		regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
 	}
 )
 

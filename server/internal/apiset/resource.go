@@ -49,7 +49,7 @@ type Resource struct {
 	Strategy         registry.Erased                                            // the rules of the kind
 	PlainStrategy    bool                                                       // the strategy is zero
 	Selectable       []string                                                   // names of all fields that can be selected by
-	Shown            []string                                                   // KindOptions.ShownFields, or all of Selectable: see served.show
+	Shown            []string                                                   // KindOptions.ShownFields, or all of Selectable: see served.chooseShown
 	Renamed          map[string]string                                          // KindOptions.RenamedFields
 	StoragePath      string                                                     // below /registry; "": the default
 	IsHub, IsStored  bool                                                       // KindOptions.Hub and Stored

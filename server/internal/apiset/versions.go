@@ -16,7 +16,7 @@ func (d describer) checkVersions(added []*served) error {
 		return err
 	}
 	for _, r := range added {
-		if err := r.show(); err != nil {
+		if err := r.chooseShown(); err != nil {
 			return fmt.Errorf("server: resource %s: %w", r.gvr, err)
 		}
 	}
@@ -49,9 +49,9 @@ func (d describer) checkVersions(added []*served) error {
 	return nil
 }
 
-// show determines the fields that selectors compare as the version shows them. Those are all selectable fields of a version whose
+// chooseShown determines the fields that selectors compare as the version shows them. Those are all selectable fields of a version whose
 // objects a function of the program makes from the stored ones: only the function knows where a field is in a stored object.
-func (r *served) show() error {
+func (r *served) chooseShown() error {
 	switch k := r.scheme.Lookup(r.gvk); {
 	case len(r.Shown) > 0 && r.Schema == nil:
 		return errors.New("ShownFields are for a kind without a Go type that has a Schema in each version; remove them")

@@ -2,10 +2,10 @@ package lifecycle
 
 import (
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/internal/finalizers"
 	"github.com/keelson-dev/keelson/server/registry"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,19 +54,10 @@ func validateFinalize(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList
 // Kubernetes that have no domain.
 func ValidateFinalizer(name corev1.FinalizerName, path *field.Path) field.ErrorList {
 	problems := validation.ValidateFinalizerName(string(name), path)
-	if !IsQualified(string(name)) {
-		problems = append(problems, field.Invalid(path, string(name), Unqualified))
+	if !finalizers.IsQualified(string(name)) {
+		problems = append(problems, field.Invalid(path, string(name), finalizers.Unqualified))
 	}
 	return problems
-}
-
-// Unqualified is the error text for a finalizer for which IsQualified is false.
-const Unqualified = "name is neither a standard finalizer name nor is it fully qualified"
-
-// IsQualified reports whether the name of a finalizer has a domain, or is one of the standard names of Kubernetes without one.
-func IsQualified(name string) bool {
-	standard := []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
-	return strings.Contains(name, "/") || slices.Contains(standard, name)
 }
 
 // Update implements registry.Updater. It never creates an object.

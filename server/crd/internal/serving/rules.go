@@ -53,16 +53,17 @@ func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
 
 func (r *rules) validate(call *registry.Call, obj *unstructured.Unstructured) field.ErrorList {
 	version := r.version(call)
-	metadata := validation.ValidateObjectMetaAccessor(obj, r.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	obj, err := r.asSent(call, version, obj, nil, nil)
+	sent, err := r.asSent(call, version, obj, nil, nil)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	return r.judge(call.Context, version, obj, metadata)
+	return r.judge(call.Context, version, sent, func() field.ErrorList {
+		return validation.ValidateObjectMetaAccessor(obj, r.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	})
 }
 
-// judge returns the errors of an object in a version. metadata are the errors in its metadata.
-func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Unstructured, metadata field.ErrorList) field.ErrorList {
+// judge returns the errors of an object in a version. metadata returns the errors in its metadata; nil is none.
+func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Unstructured, metadata func() field.ErrorList) field.ErrorList {
 	s := r.versions[version].schema.structure()
 	errs := s.Validate(nil, obj.Object)
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
@@ -118,7 +119,9 @@ func (r *rules) validateStatusUpdate(call *registry.Call, obj, old *unstructured
 // evaluateUpdate evaluates the rules of a version on a change from old to obj, both in that version, and adds the errors to errs.
 // Rules that fail on unchanged values give warnings, also if the request is refused for another reason.
 func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.ErrorList, obj, old *unstructured.Unstructured) field.ErrorList {
-	metadata := validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))
+	metadata := func() field.ErrorList {
+		return validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))
+	}
 	return r.evaluate(version, errs, metadata, func(compiled *celrules.Rules) celrules.Outcome {
 		outcome := compiled.ValidateUpdate(call.Context, nil, obj.Object, old.Object, celrules.Budget)
 		for _, err := range outcome.Tolerated {
@@ -130,7 +133,7 @@ func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.E
 
 // evaluate adds the errors of a version's rules to errs, unless the rules cannot be evaluated because of errs, or because of the
 // errors in the metadata, which the registry returns.
-func (r *rules) evaluate(version string, errs, metadata field.ErrorList, judge func(*celrules.Rules) celrules.Outcome) field.ErrorList {
+func (r *rules) evaluate(version string, errs field.ErrorList, metadata func() field.ErrorList, judge func(*celrules.Rules) celrules.Outcome) field.ErrorList {
 	compiled, err := r.versions[version].schema.compileRules()
 	switch {
 	case err != nil:
@@ -138,7 +141,11 @@ func (r *rules) evaluate(version string, errs, metadata field.ErrorList, judge f
 	case compiled == nil:
 		return errs
 	}
-	if err := celrules.Blocked(slices.Concat(metadata, errs)); err != nil {
+	blocking := errs
+	if metadata != nil {
+		blocking = slices.Concat(metadata(), errs)
+	}
+	if err := celrules.Blocked(blocking); err != nil {
 		return append(errs, err)
 	}
 	return append(errs, judge(compiled).Errors...)

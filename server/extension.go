@@ -243,7 +243,8 @@ func (h *Host) Control(c flowcontrol.Controller) error {
 }
 
 // Audit adds audit backends, or replaces those of the same names. If it returns an error, none is added. They record the requests
-// that are authenticated from now on. A sink that has a goroutine or a file, such as an audit.Batch, belongs to the extension, which
+// that are authenticated from now on, at the levels Metadata and None: the objects of requests are not recorded yet, so that a policy
+// with another level is an error. A sink that has a goroutine or a file, such as an audit.Batch, belongs to the extension, which
 // has to close it in OnClose.
 func (h *Host) Audit(backends ...audit.Backend) error {
 	for _, b := range backends {
@@ -364,6 +365,26 @@ func (h *Host) NotFound(name string, serve func(w http.ResponseWriter, r *http.R
 // RemoveNotFound removes the function that NotFound has added by that name, if there is one.
 func (h *Host) RemoveNotFound(name string) error {
 	return h.s.set.AddNotFound(h.i.change, router.NotFound{Name: name})
+}
+
+// Start adds hooks, which run in the background after Install has returned. If Start returns an error, none is added: a name is taken,
+// or a hook would wait for a hook that no extension has added, or for itself.
+func (h *Host) Start(all ...Hook) error {
+	return h.i.start(slices.Clone(all))
+}
+
+// BeforeStop adds a function that Run and Serve call when the server begins to end, while it still serves. They wait for all of these
+// functions, for at most Limits.RequestTimeout, after which ctx ends. An error is logged. The name is for the log.
+func (h *Host) BeforeStop(name string, f func(ctx context.Context) error) error {
+	if name == "" || f == nil {
+		return fmt.Errorf("server: Host.BeforeStop %q: want a name and a function", name)
+	}
+	return h.i.do(func(*members) {
+		hooks := &h.s.hooks
+		hooks.mu.Lock()
+		defer hooks.mu.Unlock()
+		hooks.stops = append(hooks.stops, stopHook{name, f})
+	})
 }
 
 // Go runs work in the background. work must return soon after ctx ends. The server waits for work before it closes the storage.

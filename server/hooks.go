@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"go.uber.org/zap"
 )
 
 // Hook is work that an extension does once, when the server serves what the extension adds, such as making objects that must exist.
@@ -137,24 +135,6 @@ func (h *hooks) wait(ctx context.Context, names []string) error {
 	return nil
 }
 
-// begin runs hooks in the background, each after those that it waits for.
-func (s *Server) begin(i *installation, all []*hooking) {
-	for _, one := range all {
-		i.begin(func(ctx context.Context) {
-			err := s.hooks.wait(ctx, one.After)
-			if err == nil {
-				err = guarded(ctx, one.Run)
-			}
-			switch {
-			case err == nil:
-				close(one.done)
-			case ctx.Err() == nil:
-				s.fail(fmt.Errorf("server: hook %q: %w", one.Name, err))
-			}
-		})
-	}
-}
-
 // guarded calls f, and returns a panic as an error.
 func guarded(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	defer func() {
@@ -163,15 +143,6 @@ func guarded(ctx context.Context, f func(ctx context.Context) error) (err error)
 		}
 	}()
 	return f(ctx)
-}
-
-// fail ends a server that Run or Serve serves, with an error. Only the first error counts.
-func (s *Server) fail(err error) {
-	s.opts.Observe.Logger.Error("the server ends", zap.Error(err))
-	select {
-	case s.failure <- err:
-	default:
-	}
 }
 
 // check returns the health check of a hook.
@@ -184,40 +155,4 @@ func (h *hooking) check() Check {
 			return errors.New("not finished")
 		}
 	}}
-}
-
-// stop calls the functions that BeforeStop has added, all at the same time, and returns when they have returned or ctx ends.
-func (s *Server) stop(ctx context.Context) {
-	s.hooks.mu.Lock()
-	stops := slices.Clone(s.hooks.stops)
-	s.hooks.mu.Unlock()
-	var all sync.WaitGroup
-	for _, one := range stops {
-		all.Go(func() {
-			if err := guarded(ctx, one.run); err != nil {
-				s.opts.Observe.Logger.Error("a function before the stop failed", zap.String("name", one.name), zap.Error(err))
-			}
-		})
-	}
-	all.Wait()
-}
-
-// Start adds hooks, which run in the background after Install has returned. If Start returns an error, none is added: a name is taken,
-// or a hook would wait for a hook that no extension has added, or for itself.
-func (h *Host) Start(all ...Hook) error {
-	return h.i.start(slices.Clone(all))
-}
-
-// BeforeStop adds a function that Run and Serve call when the server begins to end, while it still serves. They wait for all of these
-// functions, for at most Limits.RequestTimeout, after which ctx ends. An error is logged. The name is for the log.
-func (h *Host) BeforeStop(name string, f func(ctx context.Context) error) error {
-	if name == "" || f == nil {
-		return fmt.Errorf("server: Host.BeforeStop %q: want a name and a function", name)
-	}
-	return h.i.do(func(*members) {
-		hooks := &h.s.hooks
-		hooks.mu.Lock()
-		defer hooks.mu.Unlock()
-		hooks.stops = append(hooks.stops, stopHook{name, f})
-	})
 }

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/internal/apiset"
+	"go.uber.org/zap"
 )
 
 // installation has what an extension adds to a server. It is collected while Install runs, and then published in one step or
@@ -100,12 +102,25 @@ func (i *installation) start(all []Hook) error {
 	return err
 }
 
-// run begins hooks.
+// run begins hooks in the background, each after those that it waits for.
 func (i *installation) run(all []*hooking) {
 	for _, one := range all {
 		i.s.health.add(one.check())
 	}
-	i.s.begin(i, all)
+	for _, one := range all {
+		i.begin(func(ctx context.Context) {
+			err := i.s.hooks.wait(ctx, one.After)
+			if err == nil {
+				err = guarded(ctx, one.Run)
+			}
+			switch {
+			case err == nil:
+				close(one.done)
+			case ctx.Err() == nil:
+				i.s.fail(fmt.Errorf("server: hook %q: %w", one.Name, err))
+			}
+		})
+	}
 }
 
 // begin runs work in the background. If the server has ended or Install has failed, work is called before begin returns, with a
@@ -126,6 +141,15 @@ func (i *installation) begin(work func(ctx context.Context)) {
 	i.mu.Unlock()
 	if !begun {
 		work(i.life)
+	}
+}
+
+// fail ends a server that Run or Serve serves, with an error. Only the first error counts.
+func (s *Server) fail(err error) {
+	s.opts.Observe.Logger.Error("the server ends", zap.Error(err))
+	select {
+	case s.failure <- err:
+	default:
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -227,6 +228,22 @@ func (s *Server) delay(failed chan error) {
 	case err := <-failed:
 		failed <- err
 	}
+}
+
+// stop calls the functions that BeforeStop has added, all at the same time, and returns when they have returned or ctx ends.
+func (s *Server) stop(ctx context.Context) {
+	s.hooks.mu.Lock()
+	stops := slices.Clone(s.hooks.stops)
+	s.hooks.mu.Unlock()
+	var all sync.WaitGroup
+	for _, one := range stops {
+		all.Go(func() {
+			if err := guarded(ctx, one.run); err != nil {
+				s.opts.Observe.Logger.Error("a function before the stop failed", zap.String("name", one.name), zap.Error(err))
+			}
+		})
+	}
+	all.Wait()
 }
 
 // drain ends watches, lets other requests finish, and closes the connections.

@@ -172,7 +172,7 @@ func (m *members) begin(o Policy) error {
 		}
 	}
 	for i, b := range o.Audit {
-		if err := m.audit.Set(b); err != nil {
+		if err := errors.Join(checkAudit(b), m.audit.Set(b)); err != nil {
 			return fmt.Errorf("server: Policy.Audit[%d]: %w", i, err)
 		}
 	}

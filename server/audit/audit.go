@@ -4,6 +4,16 @@
 // [Sink] receives an [Event]. Policies and events are those of
 // https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/: a policy file of kube-apiserver can be used as it is, except
 // that fields it does not have are an error here.
+//
+//	policy, err := audit.ParsePolicy(text)
+//	file, err := logfile.Open("/var/log/audit.log", logfile.Options{})
+//	log, err := audit.NewLog(file, audit.JSONLines)
+//	options.Policy.Audit = []audit.Backend{{Name: "log", Policy: policy, Sink: log}}
+//
+// Package logfile below this one has files that begin anew when they are large, and package webhook sends events to an HTTP server.
+// Requests wait for their sinks: [NewBatch] makes a sink that they do not wait for, and [Truncate] one that bounds the size of events.
+// A server records the user, the attributes and the times of requests; it refuses policies with the levels Request and
+// RequestResponse, since it does not record objects yet.
 package audit
 
 import "slices"

@@ -126,6 +126,46 @@ func TestWatchesEndWhileAWebhookHangs(t *testing.T) {
 	}
 }
 
+// A request whose time is over while it waits for a webhook is answered with 504. Requests that wait for the same conversion are
+// not answered with its error: they go on.
+func TestTheEndOfARequestIsNoErrorOfOthers(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v1, v2 := cratesIn(hooked, "v1"), cratesIn(hooked, "v2")
+	s.want(201, "POST", v1, crate(hooked, "v1", "a", `,"spec":{"size":3,"color":"red"}`))
+	for i, path := range []string{v2 + "?fieldSelector=spec.shade%3Dred", v2 + "?watch=true&resourceVersion=0&fieldSelector=spec.shade%3Dred", v2 + "/a"} {
+		s.want(200, "PATCH", v1+"/a", fmt.Sprintf(`{"spec":{"note":"%d"}}`, i), "Content-Type", merge)
+		h.set(hooked, hungHook)
+		h.spent(hooked)
+		short := s.hang(1, v2+"?timeout=1s&fieldSelector=spec.shade%3Dred")
+		h.called(t, hooked)
+		var codes <-chan int
+		var events *stream
+		if strings.Contains(path, "watch") {
+			events = s.watch(path)
+		} else {
+			codes = s.hang(3, path)
+		}
+		if code := <-short; code != 504 {
+			t.Errorf("%s: the one whose time is over: %d", path, code)
+		}
+		h.set(hooked, goodHook)
+		if events != nil {
+			if e := events.next(); e.Type != "ADDED" {
+				t.Errorf("%s: %s %s", path, e.Type, e.Object)
+			}
+			_ = events.resp.Body.Close()
+			continue
+		}
+		for range 3 {
+			if code := <-codes; code != 200 {
+				t.Errorf("%s: %d", path, code)
+			}
+		}
+	}
+}
+
 // A server ends although a webhook hangs: requests that wait for the webhook are answered after its timeout.
 func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
 	t.Parallel()

@@ -166,6 +166,34 @@ func TestTheEndOfARequestIsNoErrorOfOthers(t *testing.T) {
 	}
 }
 
+// A write whose time is over while the sent object is being converted is answered with 504, and changes nothing.
+func TestAWriteEndsWhileAWebhookHangs(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v1, v2 := cratesIn(hooked, "v1"), cratesIn(hooked, "v2")
+	s.want(201, "POST", v1, crate(hooked, "v1", "a", ``))
+	before := s.want(200, "GET", v1, "")
+	h.set(hooked, hungHook)
+	for _, c := range []struct{ method, path, contentType string }{
+		{"POST", v2 + "?timeout=1s", "application/json"},
+		{"PUT", v2 + "/a?timeout=1s", "application/json"},
+		{"PATCH", v2 + "/b?timeout=1s&fieldManager=m", "application/apply-patch+yaml"},
+	} {
+		name := "b"
+		if c.method == "PUT" {
+			name = "a"
+		}
+		if got := s.want(504, c.method, c.path, crate(hooked, "v2", name, ``), "Content-Type", c.contentType); !strings.Contains(got, `"reason":"Timeout"`) {
+			t.Errorf("%s: %s", c.method, got)
+		}
+	}
+	h.set(hooked, goodHook)
+	if after := s.want(200, "GET", v1, ""); after != before {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+}
+
 // A server ends although a webhook hangs: requests that wait for the webhook are answered after its timeout.
 func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
 	t.Parallel()

@@ -126,6 +126,74 @@ func TestWatchesEndWhileAWebhookHangs(t *testing.T) {
 	}
 }
 
+// A request whose time is over while it waits for a webhook is answered with 504. Requests that wait for the same conversion are
+// not answered with its error: they go on.
+func TestTheEndOfARequestIsNoErrorOfOthers(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v1, v2 := cratesIn(hooked, "v1"), cratesIn(hooked, "v2")
+	s.want(201, "POST", v1, crate(hooked, "v1", "a", `,"spec":{"size":3,"color":"red"}`))
+	for i, path := range []string{v2 + "?fieldSelector=spec.shade%3Dred", v2 + "?watch=true&resourceVersion=0&fieldSelector=spec.shade%3Dred", v2 + "/a"} {
+		s.want(200, "PATCH", v1+"/a", fmt.Sprintf(`{"spec":{"note":"%d"}}`, i), "Content-Type", merge)
+		h.set(hooked, hungHook)
+		h.spent(hooked)
+		short := s.hang(1, v2+"?timeout=1s&fieldSelector=spec.shade%3Dred")
+		h.called(t, hooked)
+		var codes <-chan int
+		var events *stream
+		if strings.Contains(path, "watch") {
+			events = s.watch(path)
+		} else {
+			codes = s.hang(3, path)
+		}
+		if code := <-short; code != 504 {
+			t.Errorf("%s: the one whose time is over: %d", path, code)
+		}
+		h.set(hooked, goodHook)
+		if events != nil {
+			if e := events.next(); e.Type != "ADDED" {
+				t.Errorf("%s: %s %s", path, e.Type, e.Object)
+			}
+			_ = events.resp.Body.Close()
+			continue
+		}
+		for range 3 {
+			if code := <-codes; code != 200 {
+				t.Errorf("%s: %d", path, code)
+			}
+		}
+	}
+}
+
+// A write whose time is over while the sent object is being converted is answered with 504, and changes nothing.
+func TestAWriteEndsWhileAWebhookHangs(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v1, v2 := cratesIn(hooked, "v1"), cratesIn(hooked, "v2")
+	s.want(201, "POST", v1, crate(hooked, "v1", "a", ``))
+	before := s.want(200, "GET", v1, "")
+	h.set(hooked, hungHook)
+	for _, c := range []struct{ method, path, contentType string }{
+		{"POST", v2 + "?timeout=1s", "application/json"},
+		{"PUT", v2 + "/a?timeout=1s", "application/json"},
+		{"PATCH", v2 + "/b?timeout=1s&fieldManager=m", "application/apply-patch+yaml"},
+	} {
+		name := "b"
+		if c.method == "PUT" {
+			name = "a"
+		}
+		if got := s.want(504, c.method, c.path, crate(hooked, "v2", name, ``), "Content-Type", c.contentType); !strings.Contains(got, `"reason":"Timeout"`) {
+			t.Errorf("%s: %s", c.method, got)
+		}
+	}
+	h.set(hooked, goodHook)
+	if after := s.want(200, "GET", v1, ""); after != before {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+}
+
 // A server ends although a webhook hangs: requests that wait for the webhook are answered after its timeout.
 func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
 	t.Parallel()

@@ -110,11 +110,11 @@ func (e *endpoint) inHub(ctx *registry.Call, obj runtime.Object) (runtime.Object
 	sent := obj
 	obj, err := e.scheme.ToVersionContext(ctx.Context, obj, hub.GroupVersion())
 	if err != nil {
-		return nil, err
+		return nil, inTime(err)
 	}
 	ctx.KeepSent(sent, obj)
 	_, err = e.shown(ctx, obj) // an object that cannot be converted back is refused now: the answer could not show it after the change
-	return obj, err
+	return obj, inTime(err)
 }
 
 // shown is InVersion for the objects of a call. The call caches the result, which must not be changed.

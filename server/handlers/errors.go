@@ -42,6 +42,14 @@ func statusIn(err error) error {
 	return nil
 }
 
+// inTime returns the error of a conversion of a sent object. If the time of the request is over, that is no mistake in the object.
+func inTime(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && statusIn(err) == nil {
+		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	}
+	return err
+}
+
 // inStream reports whether the error of a watch that could not begin is sent as an event. That is so for errors about the
 // resourceVersion that the watch was to begin at.
 func inStream(err error) bool {

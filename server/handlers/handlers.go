@@ -66,6 +66,9 @@
 // kube-apiserver reads it in an internal version, in which it does not find the metadata, and refuses the patch. An object without
 // a Go type is refused then with 422, and not with the 500 of kube-apiserver.
 //
+// A POST to the path of an object without a Go type creates the object of that name, because that is what was authorized. Another name
+// in the body is refused. kube-apiserver does not read the name in the path, and creates the object in the body.
+//
 // A number that the type of its field cannot have, such as 3000000000 in an int32, is refused. In an applied configuration
 // kube-apiserver reads another number, -1294967296, and stores that if it is valid.
 //

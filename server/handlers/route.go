@@ -186,11 +186,8 @@ func (c *call) dispatchItem(verb string) {
 	case "delete":
 		c.serve(c.canDelete(), verb, c.delete)
 	case "create":
-		// A subresource's objects are created at the path of the item: POST .../pods/x/binding. So are objects without a Go type,
-		// as in kube-apiserver, which then does not read the name in the path.
-		if c.sub == "" && !c.HasGoType() {
-			c.name = ""
-		}
+		// A subresource's objects are created at the path of the item: POST .../pods/x/binding. So are objects without a Go type, as
+		// in kube-apiserver.
 		c.serve((c.sub != "" || !c.HasGoType()) && c.canCreate(), verb, c.create)
 	default:
 		c.refuse("")

@@ -64,7 +64,7 @@ func (r *Registry) failure(err error, name string) error {
 		return tooLargeVersion(future)
 	case errors.As(err, &unreadable):
 		return apierrors.NewInternalError(corrupt(unreadable))
-	case errors.As(err, &conversion): // the object to store could not be converted; nothing was stored
+	case errors.As(err, &conversion) && !isEnd(err): // the object to store could not be converted; nothing was stored
 		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
 	case errors.Is(err, storage.ErrBadKey): // the rules of the kind allow the name
 		why := field.Invalid(field.NewPath("metadata", "name"), name, "the storage cannot hold an object of this name or namespace")
@@ -82,10 +82,15 @@ func (r *Registry) failure(err error, name string) error {
 	case errors.Is(err, storage.ErrUnavailable):
 		// No Retry-After: with it, clients would repeat a change that may have been made.
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("%v; if this was a change, it may have been made", err))
-	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	case errors.Is(err, context.DeadlineExceeded): // still the end of this request, and no error of others that wait for the same result
+		return &faultError{apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0), err}
 	}
 	return err
+}
+
+// isEnd reports whether err means that the request has ended: its time is over, or its client is gone.
+func isEnd(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // insufficientStorage returns the status of a write for which the storage has no room. kube-apiserver returns the error of etcd
@@ -216,7 +221,7 @@ func failed(err error) bool {
 
 // refused returns a StatusError for the error of an admission plug-in. An error that is not a StatusError becomes a Forbidden.
 func refused(err error, resource schema.GroupResource, name string) error {
-	if err == nil || isStatus(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || isStatus(err) || isEnd(err) {
 		return err
 	}
 	if name == "" {

@@ -248,7 +248,7 @@ func (h *Host) Control(c flowcontrol.Controller) error {
 // has to close it in OnClose.
 func (h *Host) Audit(backends ...audit.Backend) error {
 	for _, b := range backends {
-		if err := b.Check(); err != nil {
+		if err := checkAudit(b); err != nil {
 			return fmt.Errorf("server: Host.Audit: %w", err)
 		}
 	}

@@ -37,8 +37,7 @@ type Request struct {
 	Policy *Policy
 	// OnWarning gets the texts for Warning headers. If it is nil, they are dropped.
 	OnWarning func(text string)
-	// OnAnnotation gets the annotations for the audit event. If it is nil, they are dropped. A server that makes no audit events
-	// drops them too.
+	// OnAnnotation gets the annotations for the audit events. If it is nil, they are dropped.
 	OnAnnotation func(key, value string)
 
 	again       bool // Reinvoke was called

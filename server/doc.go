@@ -53,6 +53,8 @@
 //     bolt.Restore. Several servers share an etcd cluster (package storage/etcd). Their clients trust all of them if they have
 //     certificates of one authority: see Serving.Certificate, Serving.Authorities and Serving.URL.
 //   - Set GOMEMLIMIT (see [Limits]), bolt.Options.Quota if the disk has other files, and Serving.Proxies behind a proxy.
+//   - Record who changes what with Policy.Audit: see package audit.
+//   - Let load balancers notice the end of a server with Serving.ShutdownDelay and ShutdownRetryAfter.
 //   - Set Observe.Logger, have /metrics scraped, and probe /livez and /readyz.
 //
 // # Limits
@@ -96,10 +98,10 @@
 //	  values of a patch, with its document                   100,000, 300,000                               Limits.Patches                              413
 //	  items merged by a strategic merge patch                3,000                                          Limits.Patches                              413
 //	  values of wrong types in an applied object             1,000                                          -                                           400
-//	  paths of all fields of a merged object                 16 MiB                                         -                                           413 for apply, else a warning
-//	  values of an object x managers of other versions       100,000                                        -                                           413 for apply, else a warning
+//	  paths of all fields of a merged object                 16 MiB                                         -                                           413 for apply, else a line in the log
+//	  values of an object x managers of other versions       100,000                                        -                                           413 for apply, else a line in the log
 //	  managers of an object's fields                         1,000                                          -                                           422
-//	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
+//	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a line in the log
 //	  values or 64 bytes of texts read for a row (CRDs)      65,536                                         crd.Options.Rows                            the cell is cut: ...
 //	  a cell, all cells of a row (CRDs)                      16 KiB, 128 KiB                                crd.Options.Rows                            the cell is cut: ...
 //	  CEL rules of a definition, their text (CRDs)           1,000, 64 KiB less 60 bytes for each rule      -                                           422
@@ -115,6 +117,14 @@
 //	  part of a list read at a time without a cache          1 MiB                                          -                                           nothing
 //	  objects converted at once for a field selector         500, about 1 MiB                               -                                           nothing
 //	  size of a bolt file                                    all of the disk except 64 MiB or less (Linux)  bolt.Options.Quota                          507 for writes that make it grow
+//	Audit
+//	  text of a policy                                       1 MiB                                          -                                           an error
+//	  user agent, addresses of proxies in an event           1 KiB, 32                                      -                                           cut; the nearest are kept
+//	  events that wait in a batch                            10,000, 64 MiB                                 audit.BatchOptions                          lost, and counted
+//	  an event, the events of a delivery                     100 KiB, 10 MiB                                audit.TruncateOptions                       without objects, or lost; divided
+//	  a log file, its age, the number of former ones         100 MiB, 366 days, 100                         logfile.Options                             a new file; deleted
+//	  attempts to send events, time of an attempt            5, 30 s                                        webhook.Options                             lost, and counted
+//	  functions before the stop                              60 s                                           Limits.RequestTimeout                       their context ends
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500

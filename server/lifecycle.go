@@ -125,7 +125,7 @@ func (s *Server) untilEnd(ctx context.Context, url string, failed chan error) er
 	defer func() {
 		cancel()
 		if announced != nil {
-			<-announced
+			_ = <-announced // the first reason counts
 		}
 	}()
 	for {

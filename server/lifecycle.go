@@ -120,19 +120,20 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 // ready. The error is that of a failure.
 func (s *Server) untilEnd(ctx context.Context, url string, failed chan error) error {
 	begun, cancel := context.WithCancel(ctx)
-	announced := make(chan error, 1) // nil when announce has returned
-	go func(result chan<- error) { result <- s.announce(begun, url) }(announced)
+	announced := make(chan struct{})
+	var err error // of announce
+	go func() {
+		defer close(announced)
+		err = s.announce(begun, url)
+	}()
 	defer func() {
 		cancel()
-		if announced != nil {
-			_ = <-announced // the first reason counts
-		}
+		<-announced
 	}()
-	for {
+	for wait := announced; ; {
 		select {
-		case err := <-announced:
-			announced = nil
-			if err != nil {
+		case <-wait:
+			if wait = nil; err != nil {
 				return err
 			}
 		case <-ctx.Done():

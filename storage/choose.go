@@ -38,8 +38,14 @@ func verdictsOf(ctx context.Context, chooser Chooser, candidates []Candidate, pa
 	return got, err
 }
 
-// errChooser is returned by an Interface that gets a Chooser.
-var errChooser = fmt.Errorf("%w: a Chooser is for ListChosen and WatchChosen", ErrUnsupported)
+// Plain returns an error if the selection has a Chooser. An Interface calls it, since only [ListChosen] and [WatchChosen] apply a
+// Chooser. The error wraps ErrUnsupported.
+func (s Selection) Plain() error {
+	if s.Chooser == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: a Chooser is for storage.ListChosen and storage.WatchChosen", ErrUnsupported)
+}
 
 const (
 	leastChunk  = 16      // records that a list with a limit chooses from at first; twice as many each time

@@ -11,8 +11,8 @@ const maxChunk = 10_000 // maximum number of rows read at once when selectors dr
 
 // List implements Interface.
 func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
-	if opts.Chooser != nil {
-		return Page{}, errChooser
+	if err := opts.Plain(); err != nil {
+		return Page{}, err
 	}
 	l := &listing{s: s, opts: opts, scope: opts.Selection.Scope(s.opts.Namespaced), limit: int(max(opts.Limit, 0))}
 	if err := l.begin(ctx); err != nil {

@@ -16,8 +16,8 @@ const (
 
 // Watch implements Interface.
 func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
-	if opts.Chooser != nil {
-		return nil, errChooser
+	if err := opts.Plain(); err != nil {
+		return nil, err
 	}
 	w := &storeWatch{s: s, scope: opts.Selection.Scope(s.opts.Namespaced), selection: opts.Selection, before: opts.Before, from: opts.From}
 	switch {

@@ -124,9 +124,6 @@ var (
 	_ storage.Differ            = (*Cacher)(nil)
 )
 
-// errChooser is returned for a storage.Chooser.
-var errChooser = fmt.Errorf("%w: a Chooser is for storage.ListChosen and storage.WatchChosen", storage.ErrUnsupported)
-
 // Uncached returns the storage below, for callers that must not be served from memory.
 func (c *Cacher) Uncached() storage.Interface { return c.below }
 

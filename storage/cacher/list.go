@@ -11,8 +11,8 @@ import (
 // List implements storage.Interface. The records of a page are read from the state while they are walked. A page without
 // selectors has the same cost however many records it has.
 func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
-	if opts.Chooser != nil {
-		return storage.Page{}, errChooser
+	if err := opts.Plain(); err != nil {
+		return storage.Page{}, err
 	}
 	l := listing{opts: opts, scope: opts.Scope(c.opts.Namespaced), indexes: &c.opts, limit: int(max(opts.Limit, 0))}
 	epoch := c.epoch.Load()

@@ -51,8 +51,8 @@ type watcher struct {
 
 // Watch implements storage.Interface.
 func (c *Cacher) Watch(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
-	if opts.Chooser != nil {
-		return nil, errChooser
+	if err := opts.Plain(); err != nil {
+		return nil, err
 	}
 	if opts.Initial && opts.At.Match == storage.Exact {
 		return nil, fmt.Errorf("cacher: a watch cannot begin with the state at exactly one revision")

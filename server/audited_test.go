@@ -1,44 +1,28 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/audit"
+	"github.com/keelson-dev/keelson/server/internal/audittest"
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// auditLog is a sink that keeps "stage verb uri code" of each event.
-type auditLog struct {
-	mu    sync.Mutex // guards lines
-	lines []string
-}
-
-func (l *auditLog) Record(_ context.Context, events ...*audit.Event) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range events {
+// take returns "stage user verb uri decision reason" of the events since the last call.
+func take(l *audittest.Log) []string {
+	var lines []string
+	for _, e := range l.Take() {
 		line := strings.Join([]string{string(e.Stage), e.User.Username, e.Verb, e.RequestURI}, " ")
 		if e.ResponseStatus != nil {
 			line += " " + e.Annotations["authorization.k8s.io/decision"] + " " + string(e.ResponseStatus.Reason)
 		}
-		l.lines = append(l.lines, line)
+		lines = append(lines, line)
 	}
-	return nil
-}
-
-// take returns the lines since the last call.
-func (l *auditLog) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := l.lines
-	l.lines = nil
-	return out
+	return lines
 }
 
 func metadataOf(verbs ...string) *audit.Policy {
@@ -48,19 +32,19 @@ func metadataOf(verbs ...string) *audit.Policy {
 // Backends of the options and of extensions record requests, also those that are refused. They come and go while the server serves.
 func TestAuditOfAServer(t *testing.T) {
 	t.Parallel()
-	var first, second auditLog
+	var first, second audittest.Log
 	o := server.Options{Groups: []server.Group{widgets()}}
 	o.Policy.Audit = []audit.Backend{{Name: "first", Policy: metadataOf("create", "get", "watch", "list"), Sink: &first}}
 	srv := servertest.Start(t, o)
 	c, h := srv.Client(), host(t, srv)
-	first.take()
+	take(&first)
 	call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 	call(t, c, "DELETE", srv.URL+widgetsPath+"/b", "")
 	call(t, srv.Anonymous(), "GET", srv.URL+widgetsPath+"/a", "")
 	call(t, srv.Anonymous(), "GET", srv.URL+widgetsPath+"/a", "", "Authorization", "Bearer wrong")
 	call(t, c, "GET", srv.URL+widgetsPath+"?timeout=x", "")
 	call(t, c, "GET", srv.URL+widgetsPath+"?watch=1&labelSelector=!", "")
-	got := first.take()
+	got := take(&first)
 	if len(got) == 0 {
 		t.Fatal("nothing is recorded")
 	}
@@ -84,14 +68,14 @@ func TestAuditOfAServer(t *testing.T) {
 	}
 	call(t, c, "GET", srv.URL+widgetsPath+"/a", "")
 	call(t, c, "DELETE", srv.URL+widgetsPath+"/b", "")
-	if a, b := first.take(), second.take(); len(a) != 2 || !slices.Equal(a, b) {
+	if a, b := take(&first), take(&second); len(a) != 2 || !slices.Equal(a, b) {
 		t.Errorf("%q, %q", a, b)
 	}
 	if err := h.RemoveAudit("second"); err != nil {
 		t.Fatal(err)
 	}
 	call(t, c, "DELETE", srv.URL+widgetsPath+"/b", "")
-	if a, b := first.take(), second.take(); len(a) != 2 || len(b) != 0 {
+	if a, b := take(&first), take(&second); len(a) != 2 || len(b) != 0 {
 		t.Errorf("%q, %q", a, b)
 	}
 }
@@ -99,7 +83,7 @@ func TestAuditOfAServer(t *testing.T) {
 // A server refuses a policy that asks for more than it records.
 func TestAuditLevels(t *testing.T) {
 	t.Parallel()
-	b := audit.Backend{Name: "b", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.None}, {Level: audit.RequestResponse}}}, Sink: &auditLog{}}
+	b := audit.Backend{Name: "b", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.None}, {Level: audit.RequestResponse}}}, Sink: &audittest.Log{}}
 	const want = `audit backend "b": rules[1].level: RequestResponse: the objects of requests are not recorded yet: use Metadata or None`
 	srv := servertest.New(t, widgets())
 	if err := host(t, srv).Audit(b); err == nil || err.Error() != "server: Host.Audit: "+want {

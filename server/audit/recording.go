@@ -22,7 +22,7 @@ type Arrival struct {
 	AuditID    string
 	RequestURI string
 	UserAgent  string
-	SourceIPs  []string // see Event
+	SourceIPs  func() []string // see Event; called if the request is recorded
 	Received   time.Time
 	// Annotations returns the annotations that the request has so far, in a map of the caller's own; nil stands for none.
 	Annotations func() map[string]string
@@ -105,7 +105,7 @@ func newRecording(a Arrival) *Recording {
 		agent = agent[:maxUserAgent] + "...TRUNCATED"
 	}
 	r := &Recording{facts: a.Annotations, hooks: a.Hooks, event: Event{
-		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs, UserAgent: agent,
+		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs(), UserAgent: agent,
 		RequestReceivedTimestamp: metav1.NewMicroTime(a.Received),
 	}}
 	if a.Attributes.User != nil {

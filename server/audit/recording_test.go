@@ -13,23 +13,9 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/audit"
+	"github.com/keelson-dev/keelson/server/internal/audittest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// keeper is a Sink that keeps events.
-type keeper struct {
-	err error
-
-	mu     sync.Mutex // guards events
-	events []*audit.Event
-}
-
-func (k *keeper) Record(_ context.Context, events ...*audit.Event) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.events = append(k.events, events...)
-	return k.err
-}
 
 func at(l audit.Level) *audit.Policy { return &audit.Policy{Rules: []audit.Rule{{Level: l}}} }
 
@@ -46,7 +32,7 @@ func begin(l *audit.Live, annotations func() map[string]string, failed func(stri
 			User: &authn.User{Name: "anna", Extra: map[string][]string{"a/b": {"c"}}}, Verb: "update", ResourceRequest: true,
 			APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
 		},
-		AuditID: "1", RequestURI: "/x", UserAgent: strings.Repeat("a", 1100), SourceIPs: []string{"::1"}, Received: time.Unix(1, 0), Hooks: audit.Hooks{Failed: failed},
+		AuditID: "1", RequestURI: "/x", UserAgent: strings.Repeat("a", 1100), SourceIPs: func() []string { return []string{"::1"} }, Received: time.Unix(1, 0), Hooks: audit.Hooks{Failed: failed},
 		Annotations: annotations,
 	})
 }
@@ -55,7 +41,7 @@ func begin(l *audit.Live, annotations func() map[string]string, failed func(stri
 func TestBackends(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	var metadata, request, everything, nothing keeper
+	var metadata, request, everything, nothing audittest.Log
 	set(t, &l, audit.Backend{Name: "metadata", Policy: at(audit.Metadata), Sink: &metadata})
 	set(t, &l, audit.Backend{Name: "request", Policy: &audit.Policy{Rules: at(audit.Request).Rules, OmitStages: []audit.Stage{audit.RequestReceived}, OmitManagedFields: true}, Sink: &request})
 	set(t, &l, audit.Backend{Name: "everything", Policy: at(audit.RequestResponse), Sink: &everything})
@@ -84,7 +70,7 @@ func TestBackends(t *testing.T) {
 	)
 	for _, test := range []struct {
 		name string
-		got  *keeper
+		got  *audittest.Log
 		want []string
 	}{
 		{"metadata", &metadata, []string{first, last + end}},
@@ -92,11 +78,11 @@ func TestBackends(t *testing.T) {
 		{"everything", &everything, []string{first, last + `"requestObject":` + object + `,"responseObject":{"kind":"Status"},` + end}},
 		{"nothing", &nothing, nil},
 	} {
-		if len(test.got.events) != len(test.want) {
-			t.Errorf("%s: %d events", test.name, len(test.got.events))
+		if len(test.got.Events()) != len(test.want) {
+			t.Errorf("%s: %d events", test.name, len(test.got.Events()))
 			continue
 		}
-		for i, e := range test.got.events {
+		for i, e := range test.got.Events() {
 			text, err := json.Marshal(e)
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +104,7 @@ func TestBackends(t *testing.T) {
 func TestNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	set(t, &l, audit.Backend{Name: "nothing", Policy: at(audit.None), Sink: &keeper{}})
+	set(t, &l, audit.Backend{Name: "nothing", Policy: at(audit.None), Sink: &audittest.Log{}})
 	r := begin(&l, nil, nil)
 	if r != nil || r.Wants(audit.Metadata) {
 		t.Fatalf("%+v", r)
@@ -135,13 +121,13 @@ func TestStrictBackends(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
 	no := errors.New("no")
-	set(t, &l, audit.Backend{Name: "lax", Policy: at(audit.Metadata), Sink: &keeper{err: no}})
+	set(t, &l, audit.Backend{Name: "lax", Policy: at(audit.Metadata), Sink: &audittest.Log{Err: no}})
 	var failed []string
 	r := begin(&l, nil, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
 	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); err != nil {
 		t.Error(err)
 	}
-	set(t, &l, audit.Backend{Name: "strict", Policy: at(audit.Metadata), Sink: &keeper{err: no}, Strict: true})
+	set(t, &l, audit.Backend{Name: "strict", Policy: at(audit.Metadata), Sink: &audittest.Log{Err: no}, Strict: true})
 	r = begin(&l, nil, func(name string, err error) { failed = append(failed, fmt.Sprint(name, " ", err)) })
 	if err := r.Reached(t.Context(), audit.RequestReceived, time.Now(), 0); !errors.Is(err, no) {
 		t.Error(err)
@@ -152,12 +138,12 @@ func TestStrictBackends(t *testing.T) {
 func TestPanicsAreRecorded(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	var k keeper
+	var k audittest.Log
 	set(t, &l, audit.Backend{Name: "k", Policy: at(audit.Metadata), Sink: &k})
 	begin(&l, nil, nil).Panicked(t.Context(), time.Now(), "no")
-	text, err := json.Marshal(k.events[0])
+	text, err := json.Marshal(k.Events()[0])
 	const want = `"responseStatus":{"metadata":{},"status":"Failure","message":"APIServer panic'd: no","reason":"InternalError","code":500}`
-	if err != nil || k.events[0].Stage != audit.Panic || !strings.Contains(string(text), want) {
+	if err != nil || k.Events()[0].Stage != audit.Panic || !strings.Contains(string(text), want) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -165,12 +151,12 @@ func TestPanicsAreRecorded(t *testing.T) {
 func TestBackendsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	for _, b := range []audit.Backend{{Name: "b"}, {Name: "b", Policy: at(audit.None)}, {Name: "b", Sink: &keeper{}}, {Policy: at(audit.None), Sink: &keeper{}}} {
+	for _, b := range []audit.Backend{{Name: "b"}, {Name: "b", Policy: at(audit.None)}, {Name: "b", Sink: &audittest.Log{}}, {Policy: at(audit.None), Sink: &audittest.Log{}}} {
 		if err := l.Set(b); !errors.Is(err, audit.ErrBackend) {
 			t.Error(err)
 		}
 	}
-	if err := l.Set(audit.Backend{Name: "b", Policy: at("none"), Sink: &keeper{}}); err == nil || !strings.Contains(err.Error(), `rules[0].level: Unsupported value: "none"`) {
+	if err := l.Set(audit.Backend{Name: "b", Policy: at("none"), Sink: &audittest.Log{}}); err == nil || !strings.Contains(err.Error(), `rules[0].level: Unsupported value: "none"`) {
 		t.Error(err)
 	}
 	if names := l.Names(); len(names) != 0 || l.Remove("b") {
@@ -182,7 +168,7 @@ func TestBackendsThatCannotBeUsed(t *testing.T) {
 func TestBackendsChangeUnderRequests(t *testing.T) {
 	t.Parallel()
 	var l audit.Live
-	var k keeper
+	var k audittest.Log
 	set(t, &l, audit.Backend{Name: "stays", Policy: at(audit.Metadata), Sink: &k})
 	var all sync.WaitGroup
 	for range 4 {
@@ -196,12 +182,12 @@ func TestBackendsChangeUnderRequests(t *testing.T) {
 		})
 	}
 	for range 200 {
-		set(t, &l, audit.Backend{Name: "goes", Policy: at(audit.Metadata), Sink: &keeper{}})
+		set(t, &l, audit.Backend{Name: "goes", Policy: at(audit.Metadata), Sink: &audittest.Log{}})
 		l.Remove("goes")
 	}
 	all.Wait()
-	if len(k.events) != 800 {
-		t.Errorf("%d events", len(k.events))
+	if len(k.Events()) != 800 {
+		t.Errorf("%d events", len(k.Events()))
 	}
 }
 
@@ -213,7 +199,7 @@ func BenchmarkMetadata(b *testing.B) {
 		User: &authn.User{Name: "anna", Groups: []string{"system:authenticated"}}, Verb: "get", ResourceRequest: true,
 		APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
 	}
-	a := audit.Arrival{Attributes: attributes, AuditID: "1", RequestURI: "/x", UserAgent: "b", SourceIPs: []string{"::1"}, Received: time.Now()}
+	a := audit.Arrival{Attributes: attributes, AuditID: "1", RequestURI: "/x", UserAgent: "b", SourceIPs: func() []string { return []string{"::1"} }, Received: time.Now()}
 	a.Annotations = func() map[string]string {
 		return map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
 	}

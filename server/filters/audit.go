@@ -63,7 +63,7 @@ func (a Auditor) begin(p *passage, user *authn.User, info *request.Info) *audit.
 	attributes := info.Attributes(user)
 	rec := backends.Begin(audit.Arrival{
 		Attributes: &attributes, AuditID: p.values.AuditID, RequestURI: p.r.RequestURI, UserAgent: p.r.UserAgent(),
-		SourceIPs: sourceIPs(p.r), Received: received, Annotations: facts.All, Hooks: a.Hooks,
+		SourceIPs: func() []string { return sourceIPs(p.r) }, Received: received, Annotations: facts.All, Hooks: a.Hooks,
 	})
 	if rec != nil {
 		p.values.Annotations, p.values.Recording = facts, rec
@@ -137,7 +137,15 @@ func sourceIPs(r *http.Request) []string {
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		nearest = append(nearest, peer.Addr().Unmap().WithZone("").String())
 	}
-	forwarded := forwardedFor(r.Header["X-Forwarded-For"], maxSourceIPs)
+	var forwarded []string
+	for text := range request.ForwardedFor(r.Header) {
+		if ip, ok := address(text); ok {
+			forwarded = append(forwarded, ip)
+		}
+		if len(forwarded) == maxSourceIPs {
+			break
+		}
+	}
 	if real, ok := address(r.Header.Get("X-Real-Ip")); ok && !slices.Contains(forwarded, real) && !slices.Contains(nearest, real) {
 		nearest = append(nearest, real)
 	}
@@ -148,21 +156,6 @@ func sourceIPs(r *http.Request) []string {
 	nearest = nearest[:min(len(nearest), maxSourceIPs)]
 	slices.Reverse(nearest)
 	return nearest
-}
-
-// forwardedFor returns the last addresses in the lines of a header, first the last.
-func forwardedFor(lines []string, most int) []string {
-	var ips []string
-	for _, line := range slices.Backward(lines) {
-		for line != "" && len(ips) < most {
-			i := strings.LastIndexByte(line, ',')
-			if ip, ok := address(line[i+1:]); ok {
-				ips = append(ips, ip)
-			}
-			line = line[:max(i, 0)]
-		}
-	}
-	return ips
 }
 
 // address returns an IP address in its canonical form.

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,33 +16,17 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/internal/audittest"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// auditLog keeps audit events, and fails if err is set.
-type auditLog struct {
-	err error
-
-	mu     sync.Mutex // guards events
-	events []*audit.Event
-}
-
-func (l *auditLog) Record(_ context.Context, events ...*audit.Event) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, events...)
-	return l.err
-}
-
 // stages returns "stage code status-message" of each event.
-func (l *auditLog) stages() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func stages(l *audittest.Log) []string {
 	var out []string
-	for _, e := range l.events {
+	for _, e := range l.Events() {
 		text := string(e.Stage)
 		if s := e.ResponseStatus; s != nil {
 			text += fmt.Sprintf(" %d %s", s.Code, s.Message)
@@ -54,7 +37,7 @@ func (l *auditLog) stages() []string {
 }
 
 // audited is a chain with audit around a handler.
-func audited(t *testing.T, level audit.Level, log *auditLog, strict bool, h http.HandlerFunc) (http.Handler, *[]string) {
+func audited(t *testing.T, level audit.Level, log *audittest.Log, strict bool, h http.HandlerFunc) (http.Handler, *[]string) {
 	t.Helper()
 	var live audit.Live
 	if err := live.Set(audit.Backend{Name: "log", Policy: &audit.Policy{Rules: []audit.Rule{{Level: level}}}, Sink: log, Strict: strict}); err != nil {
@@ -132,10 +115,10 @@ func TestAuditStages(t *testing.T) {
 		{"unknown user", "GET", widgets, []string{"Authorization", "x"}, nil, []string{"ResponseStarted 401 Unauthorized"}},
 		{"no duration", "GET", widgets + "?timeout=x", nil, nil, []string{`ResponseStarted 400 invalid timeout specified in the request URL - time: invalid duration "x"`}},
 	} {
-		log := &auditLog{}
+		log := &audittest.Log{}
 		h, told := audited(t, audit.Metadata, log, false, test.handler)
 		serveOne(h, test.method, test.path, test.header...)
-		if got := log.stages(); !slices.Equal(got, test.want) || len(*told) > 0 {
+		if got := stages(log); !slices.Equal(got, test.want) || len(*told) > 0 {
 			t.Errorf("%s: got %q\nwant %q %v", test.name, got, test.want, *told)
 		}
 	}
@@ -143,7 +126,7 @@ func TestAuditStages(t *testing.T) {
 
 func TestAuditEvents(t *testing.T) {
 	t.Parallel()
-	log := &auditLog{}
+	log := &audittest.Log{}
 	h, _ := audited(t, audit.RequestResponse, log, false, func(w http.ResponseWriter, r *http.Request) {
 		request.Annotate(r.Context(), "example.com/what", "work")
 		response.Error(w, r, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("no")))
@@ -156,7 +139,7 @@ func TestAuditEvents(t *testing.T) {
 		`{"level":"RequestResponse","auditID":"8","stage":"RequestReceived","requestURI":"/healthz/x","verb":"delete","user":{"username":"anna","groups":["g"]},"sourceIPs":["192.0.2.1"],"annotations":{"example.com/how":"trust"}}`,
 	} {
 		var e map[string]any
-		text, err := json.Marshal(log.events[i])
+		text, err := json.Marshal(log.Events()[i])
 		if err == nil {
 			err = json.Unmarshal(text, &e)
 		}
@@ -175,7 +158,7 @@ func TestAuditEvents(t *testing.T) {
 func TestAuditThatFails(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
-		log := &auditLog{err: errors.New("disk full")}
+		log := &audittest.Log{Err: errors.New("disk full")}
 		served := 0
 		h, told := audited(t, audit.Metadata, log, strict, func(w http.ResponseWriter, _ *http.Request) { served++ })
 		w, _ := serveOne(h, "GET", "/api/v1/namespaces/x%20y/pods?a=<b>")
@@ -198,15 +181,15 @@ func TestAuditThatFails(t *testing.T) {
 // A request that is not recorded passes without a frame, a wrapper and annotations.
 func TestRequestsThatAreNotAudited(t *testing.T) {
 	t.Parallel()
-	log := &auditLog{}
+	log := &audittest.Log{}
 	h, _ := audited(t, audit.None, log, true, func(_ http.ResponseWriter, r *http.Request) {
 		if request.RecordingFrom(r.Context()) != nil {
 			t.Error("there is a recording")
 		}
 	})
 	serveOne(h, "GET", "/api/v1/pods")
-	if len(log.events) > 0 {
-		t.Errorf("%d events", len(log.events))
+	if len(log.Events()) > 0 {
+		t.Errorf("%d events", len(log.Events()))
 	}
 }
 
@@ -229,10 +212,10 @@ func TestAuditSourceIPs(t *testing.T) {
 		{[]string{"X-Forwarded-For", "1.1.1.1", "X-Forwarded-For", "2.2.2.2", "X-Real-Ip", "1.1.1.1"}, "1.1.1.1 2.2.2.2 192.0.2.1"},
 		{[]string{"X-Forwarded-For", strings.Join(many, ",")}, strings.Join(many[69:], " ") + " 192.0.2.1"},
 	} {
-		log := &auditLog{}
+		log := &audittest.Log{}
 		h, _ := audited(t, audit.Metadata, log, false, func(http.ResponseWriter, *http.Request) {})
 		serveOne(h, "GET", "/api/v1/pods", test.header...)
-		if got := strings.Join(log.events[0].SourceIPs, " "); got != test.want {
+		if got := strings.Join(log.Events()[0].SourceIPs, " "); got != test.want {
 			t.Errorf("%q: got %s\nwant %s", test.header, got, test.want)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Timeout answers a request whose handler has not returned when the deadline of its context passes ([Deadline] sets it). The
@@ -112,7 +111,7 @@ func (h *handlerRun) serve(next http.Handler) {
 func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h.returned && h.writer.silent() && errors.Is(r.Context().Err(), context.DeadlineExceeded):
-		response.Error(w, r, errTimeout()) // the handler gave up, which must not look like an empty success
+		response.Error(w, r, response.TimedOut()) // the handler gave up, which must not look like an empty success
 	case h.returned:
 		h.writer.flushHeader()
 	case h.panicked == nil || isAbort(h.panicked.value): // runtime.Goexit: an unknown part of the answer is missing
@@ -151,9 +150,5 @@ func writeTimeout(w http.ResponseWriter, r *http.Request) {
 		// and then ends the handler's read.
 		w.Header().Set("Connection", "close")
 	}
-	response.Error(w, r, errTimeout())
-}
-
-func errTimeout() error {
-	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	response.Error(w, r, response.TimedOut())
 }

@@ -45,7 +45,7 @@ func statusIn(err error) error {
 // inTime returns the error of a conversion of a sent object. If the time of the request is over, that is no mistake in the object.
 func inTime(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && statusIn(err) == nil {
-		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+		return response.TimedOut()
 	}
 	return err
 }

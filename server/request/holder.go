@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -38,17 +39,28 @@ func Address(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	if !contain(proxies, from) {
 		return from
 	}
-	for _, line := range slices.Backward(r.Header["X-Forwarded-For"]) {
-		for line != "" {
-			i := strings.LastIndexByte(line, ',')
-			hop := peer(strings.TrimSpace(line[i+1:]))
-			if !contain(proxies, hop) {
-				return hop // the zero Addr if a proxy named no address: what is before it may come from the client
-			}
-			line = line[:max(i, 0)]
+	for text := range ForwardedFor(r.Header) {
+		if hop := peer(text); !contain(proxies, hop) {
+			return hop // the zero Addr if a proxy named no address: what is before it may come from the client
 		}
 	}
 	return netip.Addr{}
+}
+
+// ForwardedFor returns what the X-Forwarded-For fields of a header name, first the last, which is that of the nearest proxy. Clients
+// can write anything there.
+func ForwardedFor(h http.Header) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, line := range slices.Backward(h["X-Forwarded-For"]) {
+			for line != "" {
+				i := strings.LastIndexByte(line, ',')
+				if !yield(strings.TrimSpace(line[i+1:])) {
+					return
+				}
+				line = line[:max(i, 0)]
+			}
+		}
+	}
 }
 
 // peer parses an address, with or without a port. It returns the zero Addr if s has none.

@@ -68,6 +68,11 @@ func Record(rec *audit.Recording, status metav1.Status) {
 	}
 }
 
+// TimedOut returns the error with code 504 for a request whose time is over.
+func TimedOut() error {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+}
+
 // Refuse answers with an HTTP status code, and with the text that apimachinery has for the code.
 func Refuse(w http.ResponseWriter, r *http.Request, code int) {
 	Error(w, r, apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime/client"
 	"github.com/keelson-dev/keelson/server/audit"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -93,11 +94,7 @@ func (s *Sink) Record(ctx context.Context, events ...*audit.Event) error {
 		if try == s.tries || errors.Is(err, client.ErrClosed) {
 			return fmt.Errorf("audit: %d events were not sent in %d attempts: %w", len(events), try, err)
 		}
-		pause := time.NewTimer(pauses.Step())
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !background.Pause(ctx, pauses.Step()) {
 			return fmt.Errorf("audit: %d events were not sent: %w", len(events), errors.Join(ctx.Err(), err))
 		}
 	}

@@ -3,12 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/filters"
-	"go.uber.org/zap"
 )
 
 // checkAudit returns an error for a backend that cannot be used, or that asks for more than a server records.
@@ -33,13 +30,8 @@ func (s *Server) auditor() filters.Auditor {
 	}
 }
 
-// notRecorded counts and logs that a backend has not recorded an audit event. Of many events it logs a few each second, with the
-// number of those that were not logged.
+// notRecorded counts and logs that a backend has not recorded an audit event.
 func (s *Server) notRecorded(backend string, err error) {
 	s.metrics.NotRecorded(backend, 1)
-	dropped, ok := s.unrecorded.take(time.Now())
-	if !ok {
-		return
-	}
-	s.opts.Observe.Logger.Error("an audit event was not recorded", zap.String("backend", backend), zap.String("error", authz.Shorten(err.Error())), zap.Int64("dropped", dropped))
+	s.unrecorded(backend, err)
 }

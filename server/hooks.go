@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/keelson-dev/keelson/server/internal/background"
 )
 
 // Hook is work that an extension does once, when the server serves what the extension adds, such as making objects that must exist.
@@ -136,12 +138,8 @@ func (h *hooks) wait(ctx context.Context, names []string) error {
 }
 
 // guarded calls f, and returns a panic as an error.
-func guarded(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v", value)
-		}
-	}()
+func guarded(ctx context.Context, panics *background.Panics, f func(ctx context.Context) error) (err error) {
+	defer panics.Caught(&err)
 	return f(ctx)
 }
 

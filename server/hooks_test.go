@@ -67,14 +67,14 @@ func TestHooksRunInTheirOrder(t *testing.T) {
 		}
 	}
 	close(release)
-	until(t, "all hooks end", func() bool { return strings.Contains(ready(), "[+]poststarthook/third ok\n") })
+	eventually(t, "all hooks end", func() bool { return strings.Contains(ready(), "[+]poststarthook/third ok\n") })
 	if got := done.list(); !slices.Equal(got, []string{"first", "second", "third"}) {
 		t.Errorf("%q", got)
 	}
 	if err := h.Start(hook("fourth", "third")); err != nil { // while the server serves
 		t.Error(err)
 	}
-	until(t, "a later hook ends", func() bool { return strings.Contains(ready(), "[+]poststarthook/fourth ok\n") })
+	eventually(t, "a later hook ends", func() bool { return strings.Contains(ready(), "[+]poststarthook/fourth ok\n") })
 }
 
 func TestHooksThatCannotRun(t *testing.T) {

@@ -111,7 +111,7 @@ func (i *installation) run(all []*hooking) {
 		i.begin(func(ctx context.Context) {
 			err := i.s.hooks.wait(ctx, one.After)
 			if err == nil {
-				err = guarded(ctx, one.Run)
+				err = guarded(ctx, i.s.panics, one.Run)
 			}
 			switch {
 			case err == nil:

@@ -239,7 +239,7 @@ func (s *Server) stop(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, one := range stops {
 		all.Go(func() {
-			if err := guarded(ctx, one.run); err != nil {
+			if err := guarded(ctx, s.panics, one.run); err != nil {
 				s.opts.Observe.Logger.Error("a function before the stop failed", zap.String("name", one.name), zap.Error(err))
 			}
 		})

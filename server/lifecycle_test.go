@@ -78,22 +78,7 @@ func TestShutdownEndsWatchesCleanlyAndFinishesRequests(t *testing.T) {
 	defer func() { _ = watch.Body.Close() }()
 
 	// A request whose body is still being sent when the server begins to end.
-	body, writer := io.Pipe()
-	req, _ = http.NewRequestWithContext(t.Context(), "POST", srv.url+widgetsPath, body)
-	req.Header.Set("Authorization", auth)
-	answered := make(chan string, 1)
-	go func() {
-		resp, err := c.Do(req)
-		if err != nil {
-			answered <- err.Error()
-			return
-		}
-		_ = resp.Body.Close()
-		answered <- resp.Status
-	}()
-	if _, err := io.WriteString(writer, `{"metadata":`); err != nil {
-		t.Fatal(err)
-	}
+	finish := post(t, c, srv.url, auth)
 	// The slow request is in the handler when a later one, on the same connection, has been answered.
 	code, text := call(t, c, "GET", srv.url+widgetsPath, "", "Authorization", auth)
 	wantCode(t, 200, code, text)
@@ -102,11 +87,7 @@ func TestShutdownEndsWatchesCleanlyAndFinishesRequests(t *testing.T) {
 	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {
 		t.Errorf("the watch ended with %q, %v; want a clean end", rest, err)
 	}
-	if _, err := io.WriteString(writer, `{"name":"late"}}`); err != nil {
-		t.Fatal(err)
-	}
-	_ = writer.Close()
-	if got := <-answered; got != "201 Created" {
+	if got := finish(); got != "201 Created" {
 		t.Errorf("the request under way was answered %q", got)
 	}
 	err = <-srv.ended

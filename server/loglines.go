@@ -9,31 +9,40 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // unauthenticated logs why a request is answered with 401.
 func (s *Server) unauthenticated(r *http.Request, err error) {
 	if err != nil {
-		s.logFew(r.Context(), &s.refusals, "unable to authenticate the request", err)
+		s.logFew(&s.refusals, zap.InfoLevel, "unable to authenticate the request", err, auditID(r.Context()))
 	}
 }
 
 // untracked logs why a change was made without bringing metadata.managedFields up to date.
 func (s *Server) untracked(ctx context.Context, err error) {
-	s.logFew(ctx, &s.losses, "metadata.managedFields could not be brought up to date", err)
+	s.logFew(&s.losses, zap.InfoLevel, "metadata.managedFields could not be brought up to date", err, auditID(ctx))
 }
 
-// logFew logs an error of a request. Of many requests it logs a few each second, with the number of those that were not logged.
-func (s *Server) logFew(ctx context.Context, few *lineLimit, what string, err error) {
+// unrecorded logs that an audit backend has not recorded an event.
+func (s *Server) unrecorded(backend string, err error) {
+	s.logFew(&s.gaps, zap.ErrorLevel, "an audit event was not recorded", err, zap.String("backend", backend))
+}
+
+func auditID(ctx context.Context) zap.Field { return zap.String("audit-id", request.AuditIDFrom(ctx)) }
+
+// logFew logs an error, and what it is about. Of many errors it logs a few each second, with the number of those that were not
+// logged.
+func (s *Server) logFew(few *lineLimit, level zapcore.Level, what string, err error, about zap.Field) {
 	dropped, ok := few.take(time.Now())
 	if !ok {
 		return
 	}
-	fields := []zap.Field{zap.String("audit-id", request.AuditIDFrom(ctx)), zap.String("error", authz.Shorten(err.Error()))}
+	fields := []zap.Field{about, zap.String("error", authz.Shorten(err.Error()))}
 	if dropped > 0 {
 		fields = append(fields, zap.Int64("dropped", dropped))
 	}
-	s.opts.Observe.Logger.Info(what, fields...)
+	s.opts.Observe.Logger.Log(level, what, fields...)
 }
 
 // maxLines is the number of lines that a lineLimit allows each second.

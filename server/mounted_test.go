@@ -217,7 +217,9 @@ func post(t *testing.T, c *http.Client, url, auth string) func() string {
 		t.Fatal(err)
 	}
 	return func() string {
-		_, _ = io.WriteString(writer, `{"name":"late"}}`)
+		if _, err := io.WriteString(writer, `{"name":"late"}}`); err != nil {
+			t.Error(err)
+		}
 		_ = writer.Close()
 		return <-answered
 	}

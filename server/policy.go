@@ -172,7 +172,11 @@ func (m *members) begin(o Policy) error {
 		}
 	}
 	for i, b := range o.Audit {
-		if err := errors.Join(checkAudit(b), m.audit.Set(b)); err != nil {
+		err := checkAudit(b)
+		if err == nil {
+			err = m.audit.Set(b)
+		}
+		if err != nil {
 			return fmt.Errorf("server: Policy.Audit[%d]: %w", i, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/internal/apiset"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
@@ -40,7 +41,7 @@ type Server struct {
 	authenticator authn.Authenticator // the policy, or what Policy.WrapAuthenticator made of it
 	policy        *policy
 	refusals      lineLimit   // bounds the log lines about requests that are not authenticated
-	unrecorded    lineLimit   // bounds the log lines about audit events that are not recorded
+	gaps          lineLimit   // bounds the log lines about audit events that are not recorded
 	losses        lineLimit   // bounds the log lines about changes without managedFields
 	collects      atomic.Bool // an extension called Host.CollectGarbage
 
@@ -61,9 +62,10 @@ type Server struct {
 	loopback    *loopback
 
 	hooks      hooks
-	failure    chan error      // what ends the server while it serves
-	leaving    atomic.Bool     // /readyz fails, because the server will end
-	life       context.Context // ends with the server; watches and background work end with it
+	panics     *background.Panics // of hooks
+	failure    chan error         // what ends the server while it serves
+	leaving    atomic.Bool        // /readyz fails, because the server will end
+	life       context.Context    // ends with the server; watches and background work end with it
 	end        context.CancelFunc
 	probing    context.Context // ends when the storage is about to be closed; health checks end with it
 	endProbes  context.CancelFunc
@@ -104,6 +106,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.failure = make(chan error, 1)
+	s.panics = background.NewPanics(opts.Observe.Logger, "a hook panicked")
 	s.probing, s.endProbes = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,16 +8,6 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 )
-
-// until calls try until it returns true.
-func until(t *testing.T, what string, try func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !try(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not in a minute", what)
-		}
-	}
-}
 
 // During Serving.ShutdownDelay only /readyz says that the server will end.
 func TestShutdownDelay(t *testing.T) {
@@ -36,7 +25,7 @@ func TestShutdownDelay(t *testing.T) {
 	}
 	defer func() { _ = watch.Body.Close() }()
 	srv.stop()
-	until(t, "/readyz fails", func() bool {
+	eventually(t, "/readyz fails", func() bool {
 		code, body := get("/readyz")
 		return code == http.StatusInternalServerError && strings.Contains(body, "[-]shutdown failed: reason withheld")
 	})
@@ -65,27 +54,12 @@ func TestShutdownRetryAfter(t *testing.T) {
 	o.Serving.ShutdownRetryAfter = true
 	srv := run(t, o)
 	auth := "Bearer " + srv.Credentials().Token
-	body, writer := io.Pipe()
-	req, _ := http.NewRequestWithContext(t.Context(), "POST", srv.url+widgetsPath, body)
-	req.Header.Set("Authorization", auth)
-	answered := make(chan string, 1)
 	c := srv.client(t)
-	go func() {
-		resp, err := c.Do(req)
-		if err != nil {
-			answered <- err.Error()
-			return
-		}
-		_ = resp.Body.Close()
-		answered <- resp.Status
-	}()
-	if _, err := io.WriteString(writer, `{"metadata":`); err != nil {
-		t.Fatal(err)
-	}
+	finish := post(t, c, srv.url, auth)
 	code, text := call(t, c, "GET", srv.url+widgetsPath, "", "Authorization", auth) // behind it
 	wantCode(t, http.StatusOK, code, text)
 	srv.stop()
-	until(t, "requests are refused", func() bool {
+	eventually(t, "requests are refused", func() bool {
 		got := roundTrip(t, srv.client(t), "GET", srv.url+widgetsPath, "", "Authorization", auth) // a new connection
 		if got.code == http.StatusOK {
 			return false
@@ -100,11 +74,7 @@ func TestShutdownRetryAfter(t *testing.T) {
 		code, text := call(t, srv.client(t), "GET", srv.url+path, "", "Authorization", auth)
 		wantCode(t, want, code, text)
 	}
-	if _, err := io.WriteString(writer, `{"name":"late"}}`); err != nil {
-		t.Fatal(err)
-	}
-	_ = writer.Close()
-	if got := <-answered; got != "201 Created" {
+	if got := finish(); got != "201 Created" {
 		t.Errorf("the request under way was answered %q", got)
 	}
 	if err := <-srv.ended; err != nil {

@@ -275,11 +275,15 @@ func (s *replicaManagers) ofScale() []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-// ofObject returns the entries of the object after the change to scale.
+// ofObject returns the entries of the object after the change to scale. The list is not nil if no entry is left, since an update
+// without managedFields keeps those that are stored.
 func (s *replicaManagers) ofObject(scale *runtime.Scale) []metav1.ManagedFieldsEntry {
 	entries, err := s.handler.ToParent(scale.GetManagedFields())
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.object
+	case entries == nil:
+		return []metav1.ManagedFieldsEntry{}
 	}
 	return entries
 }

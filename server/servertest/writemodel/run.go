@@ -224,9 +224,9 @@ func (s *session) scaled(r request, scale, want map[string]any) {
 		s.unchanged()
 		return
 	}
-	before := s.now
-	s.now = s.get()
-	s.compare("scaled", s.now, want)
+	before, after := s.now, s.get()
+	s.compare("scaled", after, want)
+	s.now = after
 	if same := reflect.DeepEqual(versionless(before), versionless(s.now)); same != (resourceVersion(before) == resourceVersion(s.now)) {
 		s.t.Errorf("scaled object is the same: %t, but not its resourceVersion", same)
 	}

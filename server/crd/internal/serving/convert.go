@@ -38,6 +38,15 @@ func newWebhooks(in prometheus.Registerer, o Options) (*webhooks, error) {
 	return &webhooks{conversion.New(caller, options), caller, m}, nil
 }
 
+// serve returns the webhook of a definition, which has metrics until forget.
+func (w *webhooks) serve(crd *apiextensionsv1.CustomResourceDefinition) (*conversion.Webhook, error) {
+	hook, err := w.Webhook(crd)
+	if err == nil {
+		w.metrics.serve(crd.Name)
+	}
+	return hook, err
+}
+
 // forget drops the webhook and the metrics of the definition with a name.
 func (w *webhooks) forget(name string) {
 	w.Forget(name)
@@ -75,7 +84,7 @@ func (g *Groups) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (con
 		g.webhooks.forget(crd.Name)
 		return converter{}, nil
 	}
-	hook, err := g.webhooks.Webhook(crd)
+	hook, err := g.webhooks.serve(crd)
 	switch {
 	case err == nil:
 		return converter{all: hook.Convert}, nil

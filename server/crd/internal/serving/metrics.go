@@ -3,18 +3,22 @@ package serving
 import (
 	"errors"
 	"strconv"
+	"sync"
 
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // webhookMetrics are the metrics of conversion webhooks, with the names, labels and buckets of kube-apiserver, and the sources of
-// converted objects. The label crd_name has only definitions that have or had a webhook.
+// converted objects. The label crd_name has only definitions whose webhook is served. All methods may be called concurrently.
 type webhookMetrics struct {
 	conversions *prometheus.HistogramVec
 	requests    *prometheus.CounterVec
 	latency     *prometheus.HistogramVec
 	objects     *prometheus.CounterVec
+
+	mu     sync.RWMutex // held for reading while a conversion is counted
+	served map[string]bool
 }
 
 // newWebhookMetrics returns metrics registered in in. If an earlier extension of the server has registered them, it returns
@@ -36,6 +40,7 @@ func newWebhookMetrics(in prometheus.Registerer) (*webhookMetrics, error) {
 			Name: "keelson_conversion_webhook_objects_total",
 			Help: "Objects that were wanted in a version that a webhook makes, by where they came from: sent to it, shared with others who wanted the same, or remembered.",
 		}, []string{"crd_name", "source"}),
+		served: map[string]bool{},
 	}
 	var err error
 	if m.conversions, err = registered(in, m.conversions); err != nil {
@@ -68,12 +73,7 @@ func registered[C prometheus.Collector](in prometheus.Registerer, c C) (C, error
 func (m *webhookMetrics) hooks(besides conversion.Hooks) conversion.Hooks {
 	return conversion.Hooks{
 		Converted: func(c conversion.Conversion) {
-			m.conversions.WithLabelValues(c.Definition, c.From, c.To, strconv.FormatBool(c.Err == nil)).Observe(c.Took.Seconds())
-			for source, n := range map[string]int{"sent": c.Sent, "shared": c.Shared, "remembered": c.Remembered} {
-				if n > 0 {
-					m.objects.WithLabelValues(c.Definition, source).Add(float64(n))
-				}
-			}
+			m.converted(c)
 			if besides.Converted != nil {
 				besides.Converted(c)
 			}
@@ -92,8 +92,33 @@ func (m *webhookMetrics) hooks(besides conversion.Hooks) conversion.Hooks {
 	}
 }
 
-// forget drops the series of a definition.
+// converted counts a conversion, unless its definition is forgotten: a call may end after its definition.
+func (m *webhookMetrics) converted(c conversion.Conversion) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if !m.served[c.Definition] {
+		return
+	}
+	m.conversions.WithLabelValues(c.Definition, c.From, c.To, strconv.FormatBool(c.Err == nil)).Observe(c.Took.Seconds())
+	for source, n := range map[string]int{"sent": c.Sent, "shared": c.Shared, "remembered": c.Remembered} {
+		if n > 0 {
+			m.objects.WithLabelValues(c.Definition, source).Add(float64(n))
+		}
+	}
+}
+
+// serve lets the definition with a name have series until forget.
+func (m *webhookMetrics) serve(definition string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.served[definition] = true
+}
+
+// forget drops the series of a definition. It gets none again before serve.
 func (m *webhookMetrics) forget(definition string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.served, definition)
 	of := prometheus.Labels{"crd_name": definition}
 	m.conversions.DeletePartialMatch(of)
 	m.objects.DeletePartialMatch(of)

@@ -26,6 +26,8 @@ func TestWebhookMetrics(t *testing.T) {
 		Converted: func(conversion.Conversion) { calls++ },
 		Called:    func(conversion.Call) { calls++ },
 	})
+	m.serve("widgets.example.com")
+	m.serve("gears.example.com")
 	h.Called(conversion.Call{Definition: "widgets.example.com", Objects: 3, Took: time.Millisecond})
 	h.Called(conversion.Call{Definition: "widgets.example.com", Objects: 3, Failure: conversion.PartialResponse, Took: time.Millisecond})
 	h.Converted(conversion.Conversion{Definition: "widgets.example.com", From: "v1", To: "v2", Took: time.Second, Sent: 3, Remembered: 2})
@@ -48,6 +50,7 @@ func TestWebhookMetrics(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	m.forget("gears.example.com")
+	h.Converted(conversion.Conversion{Definition: "gears.example.com", From: "v2", To: "v1", Sent: 1}) // began before the definition's end
 	want = slices.DeleteFunc(want, func(s string) bool { return s == want[4] || s == want[6] })
 	if got := seriesOf(t, in); !slices.Equal(got, want) {
 		t.Errorf("after forgetting: %q", got)

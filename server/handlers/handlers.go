@@ -70,7 +70,7 @@
 // in the body is refused. kube-apiserver does not read the name in the path, and creates the object in the body.
 //
 // A number that the type of its field cannot have, such as 3000000000 in an int32, is refused. In an applied configuration
-// kube-apiserver reads another number, -1294967296, and stores that if it is valid.
+// and in a strategic merge patch kube-apiserver reads another number, -1294967296, and stores that if it is valid.
 //
 // See [Resource] for the wire formats and for the cost of answers.
 package handlers

@@ -157,7 +157,7 @@ type RecordWriter interface {
 // RecordUpdater implements PUT and PATCH with records.
 type RecordUpdater interface {
 	// UpdateRecord replaces the object by the result of update, and returns its record. created says that the object did not
-	// exist before.
+	// exist before. A result with another uid than the object is refused: see Call.Patch.
 	UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
 }
 

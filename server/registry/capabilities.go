@@ -80,6 +80,12 @@ type (
 	}
 )
 
+// Untabled is the Storage of a subresource whose answers are never tables: a request for a Table is answered with 406, or in the next
+// form that it accepts.
+type Untabled interface {
+	Untabled()
+}
+
 // Opener is the Storage of a subresource that needs the registry of its resource, for example to read the object in Connect.
 type Opener interface {
 	// Open is called before the first request, once for each version that has the subresource. It must not change what the server

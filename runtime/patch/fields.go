@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
@@ -259,15 +260,15 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 	exists := live != nil
 	live = f.begin(live)
 	applied := &unstructured.Unstructured{Object: config}
-	if err := checkApplied(applied); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			obj, err = nil, fmt.Errorf("applying to %s: %v", f.kind.GVK, p)
 		}
 	}()
 	if applied.GroupVersionKind() == f.kind.GVK { // otherwise the library refuses it
+		if err := f.checkApplied(applied); err != nil {
+			return nil, err
+		}
 		if err := f.checkWidth(entriesOf(live), live, applied); err != nil {
 			return nil, err
 		}
@@ -372,8 +373,10 @@ func keepNulls(object, config map[string]any) {
 	}
 }
 
-// checkApplied returns an error for metadata that the accessors of untyped objects would ignore.
-func checkApplied(applied *unstructured.Unstructured) error {
+// checkApplied returns an error for metadata that the accessors of untyped objects would ignore. In an object without a Go type it
+// replaces a creationTimestamp that is no time by null: the server sets the time in any case, and the object could not be converted
+// to other versions.
+func (f *FieldManager) checkApplied(applied *unstructured.Unstructured) error {
 	switch metadata := applied.Object["metadata"].(type) {
 	case nil:
 	case map[string]any:
@@ -384,10 +387,20 @@ func checkApplied(applied *unstructured.Unstructured) error {
 		if given {
 			delete(metadata, "managedFields")
 		}
+		if created, ok := metadata["creationTimestamp"]; ok && f.kind.Untyped() && !isTime(created) {
+			metadata["creationTimestamp"] = nil
+		}
 	default:
 		return &Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("metadata must be an object, not %T", metadata)}
 	}
 	return nil
+}
+
+// isTime reports whether a JSON value is a time as metadata has it.
+func isTime(v any) bool {
+	text, ok := v.(string)
+	_, err := time.Parse(time.RFC3339, text)
+	return ok && err == nil
 }
 
 // explain returns err as an error of the configuration, unless live cannot be merged.

@@ -21,9 +21,11 @@
 // # Versions
 //
 // The fields that an endpoint does not change, such as the status, keep their managers when an object is written there, in whichever
-// version. kube-apiserver lets go of the managers of the status if they have written in another version than the request. The nulls
-// of an applied configuration conflict with no other manager: a field with a null is not in the merged object. kube-apiserver reports
-// a conflict if the manager has written in another version than the stored one.
+// version, and conflict with none. kube-apiserver lets go of the managers of the status if they have written in another version than
+// the request, or reports a conflict with them. The nulls of an applied configuration conflict with no other manager: a field with a
+// null is not in the merged object. kube-apiserver reports a conflict if the manager has written in another version than the stored
+// one. An object that is applied without fields, and whose fields the manager has removed, is not in the merged object.
+// kube-apiserver makes it null if a manager has written in another version.
 //
 // # Bounds
 //

@@ -23,7 +23,7 @@
 // # Differences from kube-apiserver
 //
 //   - An entry of metadata.managedFields of an event keeps the group in which it was made. kube-apiserver drops the entries of the
-//     other group with each write, also with a patch that changes nothing else.
+//     other group with each write, also with a patch that changes nothing else, so that an apply finds no conflicts with them.
 //   - Events are cached like other objects. Therefore the answer that a resourceVersion is too large has a Retry-After for them, too.
 //
 // # Limits

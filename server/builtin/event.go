@@ -77,6 +77,7 @@ func eventStrategy() registry.Strategy[*corev1.Event] {
 		ValidateName:    func(string, bool) []string { return nil }, // any path segment; see validateEvent
 		PlainFinalizers: true,                                       // see validateEvent
 		MetadataLast:    true,
+		LimitAtAny:      true,
 		NoDependents:    true,
 		NoGeneration:    true,
 		CreateOnUpdate:  true,

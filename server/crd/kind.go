@@ -74,6 +74,7 @@ func definitionStrategy(validator definition.Validator) registry.Strategy[*apiex
 
 		TerminateAlone:         true,
 		StatusMetadata:         true,
+		PlainFinalizers:        true,
 		RequireResourceVersion: true,
 	}
 }

@@ -23,12 +23,14 @@ type applier struct {
 	config  map[string]any
 	manager string
 	force   bool
+	unread  error // why the configuration cannot be read; before that the object must exist
 	// Both are for the end, if nothing else is wrong.
 	strict  error   // the error to return
 	repeats []error // keys that the text of the configuration repeats, for warnings
 }
 
-// newApplier reads a configuration: CBOR, YAML, or JSON, which is YAML.
+// newApplier reads a configuration: CBOR, YAML, or JSON, which is YAML. As in kube-apiserver, most of the errors in YAML are found when
+// the object is there, and are in unread.
 func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchOptions) (*applier, error) {
 	a := &applier{call: c, manager: managerName(opts.FieldManager, ""), force: opts.Force != nil && *opts.Force}
 	if kind == types.ApplyCBORPatchType {
@@ -52,13 +54,15 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 		if why := err.Error(); !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) && strings.HasPrefix(why, "yaml: ") {
 			return nil, apierrors.NewBadRequest("error encoding patch: " + why) // as kube-apiserver does for a body that is not JSON
 		}
-		return nil, apierrors.NewBadRequest("error decoding patch: " + notYAML(err.Error()))
+		a.unread = apierrors.NewBadRequest("error decoding patch: " + notYAML(err.Error()))
+		return a, nil
 	}
 	if _, err := codec.UnmarshalWithin(text, &a.config, codec.Ignore, c.limits()); err != nil {
 		if over := c.beyondLimit(err); over != nil {
 			return nil, over
 		}
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: error unmarshaling JSON: while decoding JSON: %v", err))
+		a.unread = apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: error unmarshaling JSON: while decoding JSON: %v", err))
+		return a, nil
 	}
 	if len(problems) > 0 && v == codec.Strict {
 		a.strict = apierrors.NewBadRequest("error strict decoding patch: " + notYAML(joined(problems)))
@@ -133,6 +137,9 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 		if err := a.mayCreate(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if a.unread != nil {
+		return nil, a.unread
 	}
 	if current != nil && a.IsConverted() { // an error here is not caused by the configuration
 		if _, err := a.shown(ctx, current); err != nil {

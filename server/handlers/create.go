@@ -50,7 +50,7 @@ func (c *call) create() error {
 	if err := c.prepareNew(obj); err != nil {
 		return err
 	}
-	if c.unfit != nil {
+	if c.unfit != nil { // kube-apiserver generates the name of the object first, for the message
 		return c.unfit
 	}
 	if obj, err = c.inHub(c.ctx, obj); err != nil {

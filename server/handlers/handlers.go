@@ -30,9 +30,10 @@
 //	{"type":"ADDED","object":{"kind":"Widget",...}}
 //
 // The rules for resourceVersion, resourceVersionMatch, sendInitialEvents and bookmarks are those of
-// https://kubernetes.io/docs/reference/using-api/api-concepts/. Two things differ from kube-apiserver, which these rules permit: a
+// https://kubernetes.io/docs/reference/using-api/api-concepts/. Three things differ from kube-apiserver, which these rules permit: a
 // watch with bookmarks always gets one shortly before its timeout, so that the client continues with the newest revision, and
-// a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events.
+// a watch ends when its kind is no longer served. kube-apiserver leaves the watch of a deleted definition open, without events. A
+// list of all namespaces with a field selector of one namespace continues after its last object. kube-apiserver begins it again.
 //
 // Field selectors compare the fields of the objects as they are stored, except those in Options.Shown. For these, objects that are
 // stored in another version than that of the URL are converted, many at once, and the values are cached for all lists and watches:
@@ -70,7 +71,7 @@
 // in the body is refused. kube-apiserver does not read the name in the path, and creates the object in the body.
 //
 // A number that the type of its field cannot have, such as 3000000000 in an int32, is refused. In an applied configuration
-// kube-apiserver reads another number, -1294967296, and stores that if it is valid.
+// and in a strategic merge patch kube-apiserver reads another number, -1294967296, and stores that if it is valid.
 //
 // See [Resource] for the wire formats and for the cost of answers.
 package handlers

@@ -100,6 +100,7 @@ func New(o Options) (*Resource, error) {
 			columns = o.Table
 		}
 		of.Columns = columns
+		_, of.NoTable = registry.As[registry.Untabled](sub.Storage)
 		if r.subs[name], err = newEndpoint(r, name, sub, of, nil); err != nil {
 			return nil, err
 		}

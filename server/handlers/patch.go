@@ -58,6 +58,7 @@ func (c *call) patch() error {
 		FieldValidation: opts.FieldValidation,
 	}
 	c.keepSent()
+	c.ctx.Patch = true
 	if kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType {
 		a, err := c.newApplier(kind, text, opts)
 		if err != nil {
@@ -179,7 +180,7 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 		return nil, err
 	}
 	if p.unfit != nil {
-		return nil, &registry.UnfitError{Object: obj, Err: p.unfit}
+		return nil, p.unfit
 	}
 	if obj, err = p.inHub(ctx, obj); err != nil {
 		return nil, p.invalid(text, err)
@@ -218,7 +219,9 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 }
 
 // invalid returns the error for a patch whose result is not a valid object of the kind. If it quotes the result, the members are in
-// the order of their names; in kube-apiserver those that the patch does not change are in the order of the fields of the Go type.
+// the order of their names; in kube-apiserver those that the patch does not change are in the order of the fields of the Go type. A
+// strategic merge patch is quoted as it was sent; kube-apiserver quotes it without the directives and the nulls that it has applied. If
+// the items of a $retainKeys are objects, kube-apiserver breaks the connection.
 func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why

@@ -15,6 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
+	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ import (
 )
 
 // bodyFormat returns the format that the Content-Type header names. For a kind without a Go type, the error about an unknown
-// format names protobuf too, as in kube-apiserver.
+// format names protobuf too, as in kube-apiserver, and protobuf is refused before a body is read, which kube-apiserver reads.
 func (c *call) bodyFormat() (codec.Format, error) {
 	contentType, own := c.r.Header.Get("Content-Type"), c.forms.Own()
 	f, ok := codec.NegotiateBody(contentType, own)
@@ -236,6 +237,7 @@ func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (c
 	case len(d.Problems) > 0 && v == codec.Strict:
 		return d, c.decodeError(codec.StrictError(d.Problems), d.GVK, body)
 	case d.GVK.GroupVersion() != c.Kind.GroupVersion():
+		c.warnAll(d.Problems)
 		return d, wrongVersion(d.GVK.GroupVersion(), c.Kind.GroupVersion())
 	}
 	c.judgeKind(d)
@@ -243,7 +245,8 @@ func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (c
 }
 
 // judgeKind sets unfit if a decoded object without a Go type is of another kind or version than the endpoint's, and gives it that
-// kind. This mistake is found after others. In a request to a subresource it is none, because the object is not stored.
+// kind. This mistake is found after others. In a request to a subresource it is none, because the object is not stored; a refusal names
+// the kind of the URL, and in kube-apiserver that of the body.
 func (c *call) judgeKind(d codec.Decoded) {
 	c.unfit = nil
 	if d.GVK == c.Kind {
@@ -256,7 +259,7 @@ func (c *call) judgeKind(d codec.Decoded) {
 }
 
 // otherKind returns the error for a decoded object of another kind or version.
-func (e *endpoint) otherKind(d codec.Decoded) error {
+func (e *endpoint) otherKind(d codec.Decoded) *registry.UnfitError {
 	var errs field.ErrorList
 	if got, want := d.GVK.Kind, e.Kind.Kind; got != want {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), got, fmt.Sprintf("must be %s", want)))
@@ -268,13 +271,13 @@ func (e *endpoint) otherKind(d codec.Decoded) error {
 	if m, err := meta.Accessor(d.Object); err == nil {
 		name = m.GetName()
 	}
-	return excerpt.Invalid(d.GVK.GroupKind(), name, errs)
+	return &registry.UnfitError{Object: d.Object, Kind: d.GVK.GroupKind(), Name: name, Problems: errs}
 }
 
-// sameUID returns an error if a patch changes the uid of the object. A patch of a subresource of a kind without a Go type, which
-// does not change the metadata, may have any uid: patched gets that of current, so that it is no precondition.
+// sameUID returns an error if a patch changes the uid of the object; a RecordUpdater finds that itself. The patch of a scale of a kind
+// without a Go type, which does not change the metadata, may have any uid: patched gets that of current, so that it is no precondition.
 func (c *call) sameUID(current, patched runtime.Object) error {
-	if current == nil {
+	if current == nil || c.recordUpdater != nil {
 		return nil
 	}
 	was, err := meta.Accessor(current)

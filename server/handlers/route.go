@@ -22,13 +22,13 @@ type call struct {
 	r         *http.Request
 	ctx       *registry.Call // what the storage receives; its context is the request's, or ends before that
 	info      *request.Info
-	namespace string             // "" for cluster-scoped resources and for all namespaces
-	name      string             // "" for a collection
-	fieldless bool               // the change is made without managedFields, because the object was too large with them
-	share     *flowcontrol.Share // of the budget; nil until the request counts something
-	first     int64              // bytes of the first portion of a list, which stays in memory beside the portion that was read last
-	unfit     error              // why the object in the body can never be stored: see judgeKind
-	fieldsErr error              // the error of updating managedFields, for the hook
+	namespace string               // "" for cluster-scoped resources and for all namespaces
+	name      string               // "" for a collection
+	fieldless bool                 // the change is made without managedFields, because the object was too large with them
+	share     *flowcontrol.Share   // of the budget; nil until the request counts something
+	first     int64                // bytes of the first portion of a list, which stays in memory beside the portion that was read last
+	unfit     *registry.UnfitError // why the object in the body can never be stored: see judgeKind
+	fieldsErr error                // the error of updating managedFields, for the hook
 }
 
 // route finds the endpoint of a request and answers the request.

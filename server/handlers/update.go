@@ -52,7 +52,7 @@ func (c *call) update() error {
 			}
 		}
 		if c.unfit != nil {
-			return nil, &registry.UnfitError{Object: out, Err: c.unfit}
+			return nil, c.unfit
 		}
 		return out, c.track(current, out, opts.FieldManager)
 	}

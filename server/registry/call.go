@@ -48,6 +48,9 @@ type Call struct {
 	// CreateOnUpdate makes an update create an object that does not exist, even if Strategy.CreateOnUpdate is false. It is set
 	// for a server-side apply. The update function is then called with nil.
 	CreateOnUpdate bool
+	// Patch says that update functions make the new state of an object by a patch. A uid in it that is not that of the object is then a
+	// mistake in the metadata (422), as in kube-apiserver. Without Patch it is a precondition that fails (409).
+	Patch bool
 	// Policy is the policy of the request; nil means that of the registry's Options.Policy. It is never nil in the Call that a
 	// strategy or an update function receives.
 	Policy *admission.Policy
@@ -181,14 +184,14 @@ func (c *Call) admission(op admission.Operation, name string) *admission.Request
 	}
 }
 
-// updating returns the call without CreateOnUpdate. Strategies, admission and update functions get it, so that their own updates
-// of other objects do not create objects.
+// updating returns the call without CreateOnUpdate and Patch. Strategies, admission and update functions get it, so that their own
+// updates of other objects do not create objects, and are no patches.
 func (c *Call) updating() *Call {
-	if !c.CreateOnUpdate {
+	if !c.CreateOnUpdate && !c.Patch {
 		return c
 	}
 	other := *c
-	other.CreateOnUpdate = false
+	other.CreateOnUpdate, other.Patch = false, false
 	return &other
 }
 

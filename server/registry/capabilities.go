@@ -80,6 +80,12 @@ type (
 	}
 )
 
+// Untabled is the Storage of a subresource whose answers are never tables: a request for a Table is answered with 406, or in the next
+// form that it accepts.
+type Untabled interface {
+	Untabled()
+}
+
 // Opener is the Storage of a subresource that needs the registry of its resource, for example to read the object in Connect.
 type Opener interface {
 	// Open is called before the first request, once for each version that has the subresource. It must not change what the server
@@ -157,7 +163,7 @@ type RecordWriter interface {
 // RecordUpdater implements PUT and PATCH with records.
 type RecordUpdater interface {
 	// UpdateRecord replaces the object by the result of update, and returns its record. created says that the object did not
-	// exist before.
+	// exist before. A result with another uid than the object is refused: see Call.Patch.
 	UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
 }
 

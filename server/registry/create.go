@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -89,7 +90,7 @@ func (r *Registry) createNamed(c *creation, call *Call, obj runtime.Object, m me
 	if m.GetName() != "" || m.GetGenerateName() == "" {
 		rec, err := r.create(c, call, obj, m)
 		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // the same error as for a generated name
-			err = apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
+			err = r.generatedTaken(m.GetName())
 		}
 		return rec, err
 	}
@@ -106,7 +107,13 @@ func (r *Registry) createNamed(c *creation, call *Call, obj runtime.Object, m me
 		}
 		c.again(call)
 	}
-	return storage.Record{}, apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
+	return storage.Record{}, r.generatedTaken(m.GetName())
+}
+
+// generatedTaken returns the error for an object with a generateName whose name is taken. As in kube-apiserver, it names the resource
+// in the group of the hub.
+func (r *Registry) generatedTaken(name string) error {
+	return apierrors.NewGenerateNameConflict(schema.GroupResource{Group: r.kind.GVK.Group, Resource: r.resource.Resource}, name, generateRetry)
 }
 
 // create is insert. If the object is too large with its managedFields, create stores it without them, as kube-apiserver does; an

@@ -36,6 +36,7 @@ type Erased struct {
 	hubFieldNames          bool
 	statusMetadata         bool
 	plainFinalizers        bool
+	limitAtAny             bool
 	metadataLast           bool
 	noDependents           bool
 	ownScaleChecks         bool
@@ -63,6 +64,7 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		hubFieldNames:          s.HubFieldNames,
 		statusMetadata:         s.StatusMetadata,
 		plainFinalizers:        s.PlainFinalizers,
+		limitAtAny:             s.LimitAtAny,
 		metadataLast:           s.MetadataLast,
 		noDependents:           s.NoDependents,
 		ownScaleChecks:         s.OwnScaleChecks,

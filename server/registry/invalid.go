@@ -3,6 +3,7 @@ package registry
 import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -12,18 +13,25 @@ func (r *Registry) invalid(name string, problems field.ErrorList) error {
 }
 
 // UnfitError is the error of an ObjectUpdate for a request that no state of the stored object allows, because Object, which the
-// request sends, is of another kind. A Registry returns Err, unless the resourceVersion or uid of Object is a mistake too: that is
-// found first.
+// request sends, is of another kind. A Registry adds the mistakes in the metadata of Object to Problems, unless its resourceVersion or
+// uid does not meet a precondition: that is found first.
 type UnfitError struct {
-	Object runtime.Object
-	Err    error
+	Object   runtime.Object
+	Kind     schema.GroupKind // that the request names
+	Name     string           // of Object
+	Problems field.ErrorList
 }
 
-// Error returns the text of Err.
-func (e *UnfitError) Error() string { return e.Err.Error() }
+// Error returns the message of the Status that Unwrap returns.
+func (e *UnfitError) Error() string { return e.with(nil).Error() }
 
-// Unwrap returns Err.
-func (e *UnfitError) Unwrap() error { return e.Err }
+// Unwrap returns the StatusError (422) for the Problems.
+func (e *UnfitError) Unwrap() error { return e.with(nil) }
+
+// with returns the StatusError for the Problems and others, which come first.
+func (e *UnfitError) with(others field.ErrorList) error {
+	return excerpt.Invalid(e.Kind, e.Name, append(others[:len(others):len(others)], e.Problems...))
+}
 
 // versionFor returns the name of the hub's version for clients that use the version of the kind k.
 func (r *Registry) versionFor(k *runtime.Kind) string {

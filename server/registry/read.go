@@ -71,6 +71,9 @@ func (r *Registry) ListRecords(call *Call, opts storage.ListOptions) (storage.Pa
 		return storage.Page{}, apierrors.NewInternalError(errNobody)
 	}
 	opts.Selection = r.selection(call, opts.Selection)
+	if r.strategy.limitAtAny && opts.Limit > 0 && opts.At.Match == storage.Any {
+		opts.At = storage.Read{}
+	}
 	page, err := r.list(call.Context, opts)
 	if err != nil {
 		return storage.Page{}, r.listStatus(err, opts.Continue != "")

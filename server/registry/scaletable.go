@@ -22,11 +22,15 @@ func (v *ScaleView) Columns() []metav1.TableColumnDefinition {
 	}
 }
 
-// Row implements Tabler.
+// Row implements Tabler. As in kube-apiserver, which takes the cells from the JSON of the Scale, the cell of no desired replicas is nil.
 func (v *ScaleView) Row(_ context.Context, obj runtime.Object) ([]any, error) {
 	s, ok := obj.(*runtime.Scale)
 	if !ok {
 		return nil, fmt.Errorf("table row: %T is no Scale", obj)
 	}
-	return []any{s.Name, s.Spec.Replicas, s.Status.Replicas, table.ConvertToHumanReadableDateType(s.CreationTimestamp)}, nil
+	var desired any
+	if s.Spec.Replicas != 0 {
+		desired = s.Spec.Replicas
+	}
+	return []any{s.Name, desired, s.Status.Replicas, table.ConvertToHumanReadableDateType(s.CreationTimestamp)}, nil
 }

@@ -123,7 +123,8 @@ func (v *ScaleView) scale(obj runtime.Object) (*runtime.Scale, error) {
 // Of the Scale's metadata, only uid and resourceVersion are used, as preconditions, and managedFields. In the Scale that update
 // receives, managedFields has an entry for each manager of the object's replicas. The entries in the Scale that update returns
 // become the managers of the replicas. The entry that the object gets for a new manager is in the version of the request. For
-// custom resources kube-apiserver answers the apply of a Scale with 500, and keeps no managers of replicas that are applied.
+// custom resources kube-apiserver answers the apply of a Scale with 500, and keeps no managers of replicas that are applied; for a
+// Scale without an apiVersion it keeps the entry of the former manager, without a time.
 func (v *ScaleView) Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}

@@ -57,8 +57,8 @@ func (v *StatusView) ResetFields(k *runtime.Kind) [][]string {
 }
 
 // UpdateRecord implements RecordUpdater. Of the result of update, it uses only the status and metadata.managedFields, the
-// metadata that a strategy with StatusMetadata allows, and uid and resourceVersion as preconditions. It does not change the
-// generation, and never creates an object.
+// metadata that a strategy with StatusMetadata allows, and uid (see Call.Patch) and resourceVersion as preconditions. It does not
+// change the generation, and never creates an object.
 func (v *StatusView) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	r := v.registry
 	return r.update(call, name, update, opts, endpoint{
@@ -80,8 +80,9 @@ func (r *Registry) settleStatus(obj, old runtime.Object) runtime.Object {
 	}
 	if from, err := meta.Accessor(obj); err == nil {
 		to.SetManagedFields(from.GetManagedFields())
-		if r.strategy.statusMetadata { // what only the server writes is set back later: see keepSystem
+		if r.strategy.statusMetadata { // what only the server writes is set back or refused later: see keepSystem
 			to.SetGenerateName(from.GetGenerateName())
+			to.SetUID(from.GetUID())
 			to.SetDeletionTimestamp(from.GetDeletionTimestamp())
 			to.SetDeletionGracePeriodSeconds(from.GetDeletionGracePeriodSeconds())
 			to.SetLabels(from.GetLabels())

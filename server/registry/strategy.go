@@ -80,6 +80,9 @@ type Strategy[T runtime.Object] struct {
 	// MetadataLast checks the metadata of a new object only if there are no other errors. It is for kinds whose Validate has its
 	// own rules for metadata, such as events in kube-apiserver.
 	MetadataLast bool
+	// LimitAtAny applies the limit of a list whose resourceVersion is 0. Without it such a list is whole, as in kube-apiserver, except
+	// for events, which it does not cache.
+	LimitAtAny bool
 	// NoDependents is for kinds on which no other objects depend, such as events. A DELETE ignores the propagation policy and
 	// removes the finalizers of the garbage collector.
 	NoDependents bool

@@ -46,8 +46,9 @@ type endpoint struct {
 	generation bool
 	// admitted says that admission has reviewed the request already.
 	admitted bool
-	// creates says that a missing object is created, and applied that the update is an apply.
-	creates, applied bool
+	// creates says that a missing object is created, applied that the update is an apply, and patched that it is a patch: see
+	// Call.Patch.
+	creates, applied, patched bool
 }
 
 // main returns the endpoint of the object itself.
@@ -91,6 +92,7 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 	if err != nil {
 		return storage.Record{}, false, err
 	}
+	e.patched = call.Patch
 	call = call.updating()
 	key, err := r.key(call, name)
 	if err != nil {
@@ -246,18 +248,22 @@ func (c *change) firstMistake(call *Call, err error, was metav1.Object) error {
 	if !errors.As(err, &unfit) {
 		return err
 	}
-	if m, ok := unfit.Object.(metav1.Object); ok {
-		if err := c.preconditions(call, m, was); err != nil {
-			return err
-		}
+	m, ok := unfit.Object.(metav1.Object)
+	if !ok {
+		return err
 	}
-	return unfit.Err
+	if err := c.preconditions(call, m, was); err != nil {
+		return err
+	}
+	keepManagedFields(m, was)
+	keepSystem(m, was)
+	return unfit.with(c.registry.checkChanged(m, was))
 }
 
 // preconditions compares the uid and resourceVersion of the request with the stored ones.
 func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	r := c.registry
-	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
+	if uid := m.GetUID(); uid != "" && uid != was.GetUID() && !c.endpoint.patched {
 		return r.uidConflict(call, c.name, string(uid), string(was.GetUID()))
 	}
 	version, err := versionIn(m)
@@ -288,7 +294,8 @@ func versionIn(m metav1.Object) (int64, error) {
 	return int64(min(version, math.MaxInt64)), nil //nolint:gosec // within the range
 }
 
-// uidConflict returns the error of kube-apiserver's storage, which has the key of the object.
+// uidConflict returns the error of kube-apiserver's storage, which has the key of the object. In the answer to a dry run, the key of
+// kube-apiserver has no prefix; the one here is always the whole key.
 func (r *Registry) uidConflict(call *Call, name, want, got string) error {
 	key := r.path
 	if ns := call.Namespace; r.namespaced {
@@ -316,11 +323,13 @@ func (c *change) complete(call *Call, obj, old runtime.Object, m, was metav1.Obj
 }
 
 // keepSystem copies the metadata that only the server writes to the new state. A deletionTimestamp cannot be removed. Validation
-// refuses a new one, because the field is immutable, and another deletionGracePeriodSeconds.
+// refuses a new one, because the field is immutable, and another deletionGracePeriodSeconds or uid.
 func keepSystem(m, was metav1.Object) {
 	m.SetResourceVersion(was.GetResourceVersion())
 	m.SetGeneration(was.GetGeneration())
-	m.SetUID(was.GetUID())
+	if m.GetUID() == "" {
+		m.SetUID(was.GetUID())
+	}
 	m.SetCreationTimestamp(was.GetCreationTimestamp())
 	m.SetSelfLink(was.GetSelfLink())
 	if was.GetDeletionTimestamp() != nil {

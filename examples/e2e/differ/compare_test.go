@@ -43,7 +43,12 @@ func TestCompare(t *testing.T) {
 		{`{"managedFields": [{"manager": "a"}, {"manager": "b"}]}`, `{"managedFields": [{"manager": "b"}, {"manager": "a"}]}`, ""},
 		{`{"managedFields": [{"fieldsV1": {"f:a": {}}}]}`, `{"managedFields": [{"fieldsV1": {"f:b": {}}}]}`, ".managedFields[*].fieldsV1.<fields> .managedFields[*].fieldsV1.<fields>"},
 		{`{"kind": "Status", "message": "the object has been modified"}`, `{"kind": "Status", "code": 1, "message": "other"}`, ".message .code"},
-		{`{"message": "x is invalid: [b, a]", "details": {"causes": [{"field": "a"}, {"field": "b"}]}}`, `{"message": "x is invalid: [a, b]", "details": {"causes": [{"field": "b"}, {"field": "a"}]}}`, ""},
+		{`{"message": "x is invalid: [b: no, c, a: no]", "details": {"causes": [{"field": "a", "message": "no"}, {"field": "b", "message": "no, c"}]}}`,
+			`{"message": "x is invalid: [a: no, b: no, c]", "details": {"causes": [{"field": "b", "message": "no, c"}, {"field": "a", "message": "no"}]}}`, ""},
+		{`{"message": "x is invalid: [a: no, a: no, c]", "details": {"causes": [{"field": "a", "message": "no"}, {"field": "a", "message": "no, c"}]}}`,
+			`{"message": "x is invalid: [a: no, c, a: no]", "details": {"causes": [{"field": "a", "message": "no"}, {"field": "a", "message": "no, c"}]}}`, ""},
+		{`{"message": "x is invalid: [a: no, b: no]", "details": {"causes": [{"field": "a", "message": "no"}, {"field": "b", "message": "no"}]}}`,
+			`{"message": "x is invalid: [a: no, c: no]", "details": {"causes": [{"field": "a", "message": "no"}, {"field": "b", "message": "no"}]}}`, ".message"},
 		{`{"rows": [{"cells": ["a", "3s"]}]}`, `{"rows": [{"cells": ["a", "5s"]}]}`, ""},
 		{`{"rows": [{"cells": ["a", "3s"]}]}`, `{"rows": [{"cells": ["a", "<none>"]}]}`, ".rows[*].cells[*]"},
 		{`text`, `{"a": 1}`, "body"},
@@ -110,14 +115,7 @@ func TestSignature(t *testing.T) {
 // The accepted differences accept nothing else.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
-	is := func(d difference) bool {
-		for _, a := range accepted {
-			if a.matches(d) {
-				return true
-			}
-		}
-		return false
-	}
+	is := func(d difference) bool { return reasonFor(d) != nil }
 	message := func(left, right string) difference {
 		return difference{verb: "LIST", path: "typed collection", codes: "406/406", at: ".metadata.message", left: left, right: right}
 	}
@@ -133,5 +131,35 @@ func TestAccepted(t *testing.T) {
 		if is(d) {
 			t.Errorf("%v is accepted", d)
 		}
+	}
+	quote := func(patch, why string) string {
+		return fmt.Sprintf(`" \"\" is invalid: patch: Invalid value: \"map[%s]\": %s"`, patch, why)
+	}
+	patch := difference{verb: "PATCH strategic", path: "typed object", codes: "422/422", at: ".message", left: quote("a:map[]", "no"), right: quote("a:map[b:<nil>]", "no")}
+	if !is(patch) {
+		t.Errorf("%v is not accepted", patch)
+	}
+	if patch.right = quote("a:map[b:<nil>]", "yes"); is(patch) {
+		t.Errorf("%v is accepted", patch)
+	}
+}
+
+// A reason for the message of a Status is one for its details, and for no other answer.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	number := difference{verb: "PATCH strategic", path: "typed object", codes: "422/422", at: ".message", left: "below 0", right: "cannot unmarshal number"}
+	details := number
+	details.at, details.left, details.right = ".details.kind", "Lease", "none"
+	if reasons, left := explain([]difference{number, details}); len(reasons) != 1 || len(left) != 0 {
+		t.Errorf("%v is left, for %v", left, reasons)
+	}
+	number.right = "no"
+	if _, left := explain([]difference{number, details}); len(left) != 2 {
+		t.Errorf("%v is left, want both", left)
+	}
+	key := difference{verb: "PUT", path: "typed object", codes: "409/409", at: ".message", left: "Key: /leases", right: "Key: /registry/leases"}
+	details.codes = key.codes
+	if _, left := explain([]difference{key, details}); len(left) != 1 {
+		t.Errorf("%v is left, want the details", left)
 	}
 }

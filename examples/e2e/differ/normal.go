@@ -99,7 +99,7 @@ var (
 		regexp.MustCompile(`(too old resource version: )\d+ \(\d+(\))`), regexp.MustCompile(`(resourceVersion\\*":\\*")\d+()`),
 		regexp.MustCompile(`(precondition \()\d+(\))`), regexp.MustCompile(`(in record \()\d+(\))`),
 		regexp.MustCompile(`(ResourceVersion in object meta: )\d+()`), regexp.MustCompile(`(ResourceVersion in precondition: )\d+()`), regexp.MustCompile(`(\()[0-9a-f]{20,}( [.]{3}\))`), // the bytes of a body in protobuf
-		regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
+		regexp.MustCompile(`(current: )\d+()`), regexp.MustCompile(`(resource version: )\d+()`), regexp.MustCompile(`(\bresourceVersion: ?"?)\d+()`), regexp.MustCompile(`(resourceVersion=)\d+()`),
 	}
 )
 
@@ -162,14 +162,30 @@ func (n normalizer) body(v any) any {
 	return out
 }
 
-// sortMessage sorts the parts of the message of a Status with several causes, which has them in any order.
+// sortMessage sorts the parts of the message of a Status with several causes, which has them in any order. The parts are taken from the
+// causes, which are sorted, because a part may have commas. A message that has other parts stays.
 func sortMessage(o obj) {
 	details, _ := o["details"].(obj)
 	causes, _ := details["causes"].([]any)
 	text, _ := o["message"].(string)
-	if before, list, ok := strings.Cut(text, " is invalid: ["); ok && len(causes) > 1 {
-		parts := strings.Split(strings.TrimSuffix(list, "]"), ", ")
-		slices.Sort(parts)
+	before, list, ok := strings.Cut(text, " is invalid: [")
+	if !ok {
+		return
+	}
+	rest := ", " + strings.TrimSuffix(list, "]")
+	var parts []string
+	for _, c := range causes {
+		cause, _ := c.(obj)
+		part := fmt.Sprintf("%v: %v", cause["field"], cause["message"])
+		if slices.Contains(parts, part) { // the message has it once
+			continue
+		}
+		parts = append(parts, part)
+	}
+	for _, part := range slices.SortedFunc(slices.Values(parts), func(a, b string) int { return len(b) - len(a) }) { // one may begin with another
+		rest = strings.Replace(rest, ", "+part, "", 1)
+	}
+	if rest == "" {
 		o["message"] = before + " is invalid: [" + strings.Join(parts, ", ") + "]"
 	}
 }

@@ -114,6 +114,7 @@ func (g *grammar) list(k *kind) *request {
 	}
 	if g.chance(0.15) {
 		r.raw("continue", pick(g, "${page "+k.resource+"}", "${page "+k.resource+"}", "${page "+k.resource+"}", "bad", "e30"))
+		r.verb += " continued"
 	}
 	if g.chance(0.22) {
 		r.raw("resourceVersion", pick(g, "0", "${listrv "+k.resource+"}", "${listrv "+k.resource+"}", "${rv "+k.resource+"/"+g.name(k)+"}", "", "abc", "99999999999", "-1"))

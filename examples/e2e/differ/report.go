@@ -38,19 +38,7 @@ func newReport(o options) *report {
 
 // record counts a request and returns the differences that are not accepted.
 func (p *report) record(c *oneCase, r *request, both [2]side, found []difference, retried bool) (left []difference) {
-	reasons := map[string]bool{}
-	for _, d := range found {
-		explained := false
-		for _, a := range accepted {
-			if a.matches(d) {
-				reasons[a.reason], explained = true, true
-				break
-			}
-		}
-		if !explained {
-			left = append(left, d)
-		}
-	}
+	reasons, left := explain(found)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
@@ -70,6 +58,33 @@ func (p *report) record(c *oneCase, r *request, both [2]side, found []difference
 		p.find(c, r, both, left)
 	}
 	return left
+}
+
+// explain returns the reasons of accepted differences, and the differences that are not accepted.
+func explain(found []difference) (reasons map[string]bool, left []difference) {
+	reasons = map[string]bool{}
+	for i, d := range found {
+		a := reasonFor(d)
+		if a == nil {
+			left = append(left, d)
+			continue
+		}
+		reasons[a.reason] = true
+		if a.whole && i == 0 {
+			break
+		}
+	}
+	return reasons, left
+}
+
+// reasonFor returns the first acceptance of a difference, or nil if it is unexplained.
+func reasonFor(d difference) *acceptance {
+	for i := range accepted {
+		if accepted[i].matches(d) {
+			return &accepted[i]
+		}
+	}
+	return nil
 }
 
 // find records the first difference of a request under its signature.

@@ -237,7 +237,7 @@ func (c *oneCase) settle(ctx context.Context, r *request, both [2]side, left []d
 		strings.Contains(r.verb, "with dryRun and a body") // the left one does not read dryRun then
 	if r.kind.resource == "customresourcedefinitions" {
 		if unsure || succeeded && !r.dryRun() {
-			if len(left) > 0 || unsure {
+			if len(left) > 0 || unsure || r.waitsForCollector() {
 				c.wipe(ctx, r.kind)
 			}
 			c.await(ctx)
@@ -249,9 +249,14 @@ func (c *oneCase) settle(ctx context.Context, r *request, both [2]side, left []d
 		c.endNamespace(c.states[0].expand(r.name))
 	case len(left) > 0 && succeeded || unsure:
 		c.wipe(ctx, r.kind)
-	case r.method == "DELETE" && succeeded && (strings.Contains(r.target()+r.body, "Foreground") || strings.Contains(r.target()+strings.ToLower(r.body), "rphan")):
+	case succeeded && r.waitsForCollector():
 		c.release(ctx, r.kind)
 	}
+}
+
+// waitsForCollector reports whether a request is a deletion that a garbage collector completes.
+func (r *request) waitsForCollector() bool {
+	return r.method == "DELETE" && (strings.Contains(r.target()+r.body, "Foreground") || strings.Contains(r.target()+strings.ToLower(r.body), "rphan"))
 }
 
 // await waits until the definition of the case is in equal states on both servers, established or not there, and in effect.

@@ -16,8 +16,8 @@ import (
 
 // Finalizer is the subresource finalize of namespaces. A PUT replaces spec.finalizers, which no other request changes, and the
 // metadata. If the namespace is being deleted, the update that leaves it without finalizers removes it. Finalizer implements
-// registry.Opener, registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until the server has opened it.
-// All methods may be called concurrently.
+// registry.Opener, registry.Updater, registry.FieldResetter and registry.Untabled. The zero Finalizer answers 503 until the server
+// has opened it. All methods may be called concurrently.
 type Finalizer struct {
 	namespaces atomic.Pointer[registry.View]
 }
@@ -76,6 +76,9 @@ func (f *Finalizer) Update(call *registry.Call, name string, update registry.Obj
 
 // ResetFields implements registry.FieldResetter. It returns the status, which a PUT of finalize does not change.
 func (f *Finalizer) ResetFields(*runtime.Kind) [][]string { return [][]string{{"status"}} }
+
+// Untabled implements registry.Untabled: as in kube-apiserver, the answer to a PUT of finalize is no Table.
+func (*Finalizer) Untabled() {}
 
 // release removes the finalizer kubernetes from the namespace with the uid of ns. It does nothing if that namespace is gone or
 // replaced by another one.

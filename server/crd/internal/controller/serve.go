@@ -50,6 +50,9 @@ type change struct {
 func (c *Controller) serve(work []*known) {
 	var changes []change
 	for _, k := range work {
+		if !hasOwnPlural(k.crd) {
+			continue
+		}
 		if !c.isToServe(k) {
 			c.withdraw(k)
 			continue
@@ -105,6 +108,14 @@ func (c *Controller) serve(work []*known) {
 func (c *Controller) isToServe(k *known) bool {
 	names := k.crd.Status.AcceptedNames
 	return definition.IsServed(k.crd) && names.Plural != "" && names.Singular != "" && names.Kind != "" && names.ListKind != ""
+}
+
+// hasOwnPlural reports whether the accepted plural, if there is one, is that in the name of the definition. Only a client can write
+// another one to the status. It is corrected with the names (see name); until then what is served stays, because the other plural may
+// be that of another definition.
+func hasOwnPlural(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	plural := crd.Status.AcceptedNames.Plural
+	return plural == "" || plural == crd.Spec.Names.Plural
 }
 
 // waits reports whether a definition has the same kind as a definition that is leaving. It is processed again when that one is

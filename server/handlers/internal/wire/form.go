@@ -145,7 +145,7 @@ func (f *Forms) accept(asked string, stream bool) (accept codec.Accept, ok bool)
 }
 
 func (f *Forms) limits(stream bool) codec.Limits {
-	return codec.Limits{As: hasView, Own: f.hasOwn, Stream: stream}
+	return codec.Limits{As: f.hasView, Own: f.hasOwn, Stream: stream}
 }
 
 // negotiateUsual negotiates the headers of most clients in advance, so that it need not be done for each request.
@@ -171,13 +171,13 @@ func (f *Forms) hasOwn(mediaType string) bool {
 }
 
 // hasView reports whether a view is available in a media type. Tables are available as text only.
-func hasView(gvk schema.GroupVersionKind, mediaType string) bool {
+func (f *Forms) hasView(gvk schema.GroupVersionKind, mediaType string) bool {
 	if gv := gvk.GroupVersion(); gv != metav1.SchemeGroupVersion && gv != metav1beta1.SchemeGroupVersion {
 		return false
 	}
 	switch gvk.Kind {
 	case tableKind:
-		return mediaType == compact{}.mediaType() || mediaType == yaml{}.mediaType()
+		return !f.objects.NoTable && (mediaType == compact{}.mediaType() || mediaType == yaml{}.mediaType())
 	case partialKind, partialListKind:
 		return true
 	}

@@ -31,6 +31,8 @@ type Objects struct {
 	Shown []string
 	// Columns makes the rows of tables; nil means the name and the age.
 	Columns registry.Tabler
+	// NoTable says that there are no tables.
+	NoTable bool
 	// Kept caches the encodings of records in other forms than the stored one. If it is nil, only the Forms of an Item cache
 	// them.
 	Kept *storage.FormCache

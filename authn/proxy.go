@@ -122,7 +122,7 @@ func (p *Proxy) extras(h http.Header) map[string][]string {
 			if out == nil {
 				out = map[string][]string{}
 			}
-			key := extraKey(rest)
+			key := ExtraKey(rest)
 			out[key] = append(out[key], h[header]...)
 		}
 	}
@@ -139,8 +139,9 @@ func sorted(h http.Header) []string {
 	return names
 }
 
-// extraKey returns the key of an attribute from the rest of a header's name.
-func extraKey(rest string) string {
+// ExtraKey returns the key of an attribute of a user ([User].Extra) from the rest of the name of a header, such as that after
+// "X-Remote-Extra-": the key is in lower case, with percent-encoded characters that HTTP does not allow in names.
+func ExtraKey(rest string) string {
 	rest = strings.ToLower(rest)
 	if key, err := url.PathUnescape(rest); err == nil {
 		return key

@@ -54,6 +54,9 @@ type Current interface {
 	// AuthenticateToken authenticates a token by the members that are made by BearerToken, as their union. There is no opinion if
 	// no member knows the token.
 	TokenAuthenticator
+	// Strip returns the headers of a request without credentials: without those that StripCredentials removes, and without the
+	// headers of members that have a method Strip(http.Header) http.Header, such as a Proxy. It does not change h.
+	Strip(h http.Header) http.Header
 }
 
 // Now returns an authenticator with the current members. Results are comparable with ==, and are equal while no member changes.
@@ -102,6 +105,17 @@ func newMembers(of *[]live.Member[Authenticator], o CacheOptions) *members {
 		m.called[at] = BearerToken(m.tokens)
 	}
 	return m
+}
+
+// Strip implements Current.
+func (m *members) Strip(h http.Header) http.Header {
+	h = StripCredentials(h)
+	for _, one := range m.called {
+		if s, ok := one.(interface{ Strip(http.Header) http.Header }); ok {
+			h = s.Strip(h)
+		}
+	}
+	return h
 }
 
 // AuthenticateToken implements TokenAuthenticator.

@@ -14,7 +14,7 @@ func Anonymous(paths ...string) Authenticator {
 		if len(paths) > 0 && (r.URL == nil || !slices.Contains(paths, r.URL.Path)) {
 			return nil, nil
 		}
-		return &Response{User: User{Name: AnonymousUser, Groups: []string{UnauthenticatedAll}}}, nil
+		return &Response{User: User{Name: AnonymousUser, Groups: []string{UnauthenticatedAll}}, noCredential: true}, nil
 	})
 }
 

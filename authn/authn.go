@@ -56,7 +56,13 @@ type Response struct {
 	// AuditAnnotations are added to the audit event of the request. Keys are qualified names, such as
 	// "authentication.kubernetes.io/credential-id".
 	AuditAnnotations map[string]string
+
+	noCredential bool
 }
+
+// NoCredential reports whether r is a response of Anonymous, which looks for no credential. A credential may be that of
+// system:anonymous too: an authenticating proxy forwards the requests of anonymous users with a client certificate of its own.
+func (r *Response) NoCredential() bool { return r.noCredential }
 
 // Authenticator identifies the user of a request. It must not change the request, and may be called concurrently.
 type Authenticator interface {

@@ -12,8 +12,8 @@ import (
 
 // Live is an authenticator whose named members may be added and removed while it is in use. The members are called as in a
 // [Union], in the order of kube-apiserver: first the members with the names of this package ([RequestHeader] and the others),
-// then the members with other names, in the order in which these names were first added. If a member authenticates a request as
-// system:anonymous, the members after it are called too. The first other user is the result. If there is none, an error of a
+// then the members with other names, in the order in which these names were first added. If a member returns the response of
+// [Anonymous], the members after it are called too. The first other user is the result. If there is none, an error of a
 // member wins over system:anonymous. Each request is authenticated by the members that one call of [Live.Now] returned.
 //
 // The members that are made by [BearerToken] are one union of tokens, in the place of the first of them, behind a cache
@@ -135,7 +135,7 @@ func (m *members) Authenticate(r *http.Request) (*Response, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case resp == nil:
-		case resp.User.Name != AnonymousUser:
+		case !resp.NoCredential():
 			return resp, nil
 		case anonymous == nil:
 			anonymous = resp

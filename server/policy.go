@@ -110,8 +110,8 @@ func (p *policy) taken(ctx context.Context) *state {
 }
 
 // Authenticate implements authn.Authenticator: the members are called before the server's own authenticators. A request with a
-// wrong credential is never taken for one without a credential. The user is system:anonymous only if no authenticator accepts the
-// request and none fails.
+// wrong credential is never taken for one without a credential. A response of authn.Anonymous counts only if no authenticator finds
+// a credential and none fails.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	var anonymous *authn.Response
 	var errs []error
@@ -120,7 +120,7 @@ func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case resp != nil && resp.User.Name != authn.AnonymousUser:
+		case resp != nil && !resp.NoCredential():
 			return resp, nil
 		case resp != nil && anonymous == nil:
 			anonymous = resp

@@ -1,19 +1,27 @@
 package authn
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
-// Anonymous authenticates every request as system:anonymous. It must be called after all other authenticators, as [WithAnonymous]
-// does. As a member of a Union it would hide the errors of the members before it.
-func Anonymous() Authenticator {
-	return Func(func(*http.Request) (*Response, error) {
-		return &Response{User: User{Name: AnonymousUser, Groups: []string{UnauthenticatedAll}}}, nil
+// Anonymous authenticates requests as system:anonymous: those whose URL has one of the paths exactly, such as "/livez", or every
+// request if there are no paths. It must be called after all other authenticators, as [WithAnonymous] does. As a member of a Union
+// it would hide the errors of the members before it.
+func Anonymous(paths ...string) Authenticator {
+	paths = slices.Clone(paths)
+	return Func(func(r *http.Request) (*Response, error) {
+		if len(paths) > 0 && (r.URL == nil || !slices.Contains(paths, r.URL.Path)) {
+			return nil, nil
+		}
+		return &Response{User: User{Name: AnonymousUser, Groups: []string{UnauthenticatedAll}}, noCredential: true}, nil
 	})
 }
 
-// WithAnonymous returns an authenticator that calls a, and authenticates a request as system:anonymous if a has no opinion. A
-// request with wrong credentials remains an error.
-func WithAnonymous(a Authenticator) Authenticator {
-	anonymous := Anonymous()
+// WithAnonymous returns an authenticator that calls a, and the result of Anonymous(paths...) if a has no opinion. A request with
+// wrong credentials remains an error.
+func WithAnonymous(a Authenticator, paths ...string) Authenticator {
+	anonymous := Anonymous(paths...)
 	return Func(func(r *http.Request) (*Response, error) {
 		if resp, err := a.Authenticate(r); resp != nil || err != nil {
 			return resp, err

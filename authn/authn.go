@@ -10,6 +10,9 @@ package authn
 import (
 	"context"
 	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Names of users, groups and extra keys that have a meaning in Kubernetes.
@@ -53,7 +56,13 @@ type Response struct {
 	// AuditAnnotations are added to the audit event of the request. Keys are qualified names, such as
 	// "authentication.kubernetes.io/credential-id".
 	AuditAnnotations map[string]string
+
+	noCredential bool
 }
+
+// NoCredential reports whether r is a response of Anonymous, which looks for no credential. A credential may be that of
+// system:anonymous too: an authenticating proxy forwards the requests of anonymous users with a client certificate of its own.
+func (r *Response) NoCredential() bool { return r.noCredential }
 
 // Authenticator identifies the user of a request. It must not change the request, and may be called concurrently.
 type Authenticator interface {
@@ -109,12 +118,28 @@ func System() *User {
 	return &User{Name: "system:apiserver", Groups: []string{MastersGroup, AuthenticatedAll}}
 }
 
+const accountPrefix = "system:serviceaccount"
+
 // ServiceAccount returns the user of a service account, with the groups that
 // https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/ names. The caller owns the result.
 func ServiceAccount(namespace, name string) *User {
-	const prefix = "system:serviceaccount"
 	return &User{
-		Name:   prefix + ":" + namespace + ":" + name,
-		Groups: []string{prefix + "s", prefix + "s:" + namespace, AuthenticatedAll},
+		Name:   accountPrefix + ":" + namespace + ":" + name,
+		Groups: []string{accountPrefix + "s", accountPrefix + "s:" + namespace, AuthenticatedAll},
 	}
+}
+
+// SplitServiceAccount returns the namespace and the name of the service account whose user has a name. ok is false if the name is
+// not that of a service account: of the form "system:serviceaccount:NAMESPACE:NAME", with a namespace and a name that a
+// ServiceAccount may have.
+func SplitServiceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, accountPrefix+":")
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
 }

@@ -187,3 +187,17 @@ func TestUserContext(t *testing.T) {
 		t.Error("InGroup")
 	}
 }
+
+func TestWithAnonymousAtPaths(t *testing.T) {
+	a := authn.WithAnonymous(silent, "/livez", "/readyz")
+	for target, want := range map[string]string{
+		"/livez": authn.AnonymousUser, "/readyz?verbose": authn.AnonymousUser, "/livez/": "no opinion", "/livez/etcd": "no opinion", "/": "no opinion", "//livez": "no opinion", "/LIVEZ": "no opinion",
+	} {
+		if got := result(a, httptest.NewRequest(http.MethodGet, target, nil)); got != want {
+			t.Errorf("%s: %s", target, got)
+		}
+	}
+	if got := result(authn.WithAnonymous(fails("x"), "/livez"), httptest.NewRequest(http.MethodGet, "/livez", nil)); got != "error: x" {
+		t.Errorf("a wrong credential became %s", got)
+	}
+}

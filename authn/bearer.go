@@ -26,24 +26,37 @@ var errInvalidToken = errors.New("invalid bearer token")
 // without padding. There must be another subprotocol that the server can choose.
 //
 // If tokens has no opinion of the token, the result is an error. For a request without a token the result is no opinion.
-func BearerToken(tokens TokenAuthenticator) Authenticator {
-	return Func(func(r *http.Request) (*Response, error) {
-		token := headerToken(r.Header)
-		if token == "" {
-			var err error
-			if token, err = protocolToken(r.Header); token == "" || err != nil {
-				return nil, err
-			}
-		}
-		resp, err := tokens.AuthenticateToken(r.Context(), token)
-		if err == nil && resp == nil {
-			err = errInvalidToken
-		}
-		if err != nil {
+//
+// If tokens has a method Ready(context.Context) error, the result has it too.
+func BearerToken(tokens TokenAuthenticator) Authenticator { return bearer{tokens} }
+
+type bearer struct{ tokens TokenAuthenticator }
+
+// Authenticate implements Authenticator.
+func (b bearer) Authenticate(r *http.Request) (*Response, error) {
+	token := headerToken(r.Header)
+	if token == "" {
+		var err error
+		if token, err = protocolToken(r.Header); token == "" || err != nil {
 			return nil, err
 		}
-		return resp, nil
-	})
+	}
+	resp, err := b.tokens.AuthenticateToken(r.Context(), token)
+	if err == nil && resp == nil {
+		err = errInvalidToken
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// Ready calls the method Ready of the authenticator of tokens, if it has one.
+func (b bearer) Ready(ctx context.Context) error {
+	if r, ok := b.tokens.(interface{ Ready(context.Context) error }); ok {
+		return r.Ready(ctx)
+	}
+	return nil
 }
 
 // headerToken returns the token of the Authorization header, or "" if there is none.

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"context"
 	"net/http"
 	"slices"
 )
@@ -9,16 +10,28 @@ import (
 // system:anonymous, and users who are in this group or in system:unauthenticated already, are not changed. The result of a is
 // copied, not changed.
 func AuthenticatedGroup(a Authenticator) Authenticator {
-	return Func(func(r *http.Request) (*Response, error) {
-		resp, err := a.Authenticate(r)
-		if err != nil || resp == nil {
-			return nil, err
-		}
-		if u := &resp.User; u.Name == AnonymousUser || u.InGroup(AuthenticatedAll) || u.InGroup(UnauthenticatedAll) {
-			return resp, nil
-		}
-		grown := *resp
-		grown.User.Groups = append(slices.Clip(resp.User.Groups), AuthenticatedAll)
-		return &grown, nil
-	})
+	return Func(func(r *http.Request) (*Response, error) { return withAuthenticated(a.Authenticate(r)) })
+}
+
+// AuthenticatedTokens is AuthenticatedGroup for an authenticator of tokens.
+func AuthenticatedTokens(tokens TokenAuthenticator) TokenAuthenticator { return groupedTokens{tokens} }
+
+type groupedTokens struct{ tokens TokenAuthenticator }
+
+// AuthenticateToken implements TokenAuthenticator.
+func (g groupedTokens) AuthenticateToken(ctx context.Context, token string) (*Response, error) {
+	return withAuthenticated(g.tokens.AuthenticateToken(ctx, token))
+}
+
+// withAuthenticated returns a response whose user is in system:authenticated.
+func withAuthenticated(resp *Response, err error) (*Response, error) {
+	if err != nil || resp == nil {
+		return nil, err
+	}
+	if u := &resp.User; u.Name == AnonymousUser || u.InGroup(AuthenticatedAll) || u.InGroup(UnauthenticatedAll) {
+		return resp, nil
+	}
+	grown := *resp
+	grown.User.Groups = append(slices.Clip(resp.User.Groups), AuthenticatedAll)
+	return &grown, nil
 }

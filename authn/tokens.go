@@ -4,8 +4,75 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"slices"
 )
+
+// UnionTokens calls token authenticators in order and returns the first user that one of them finds. If none finds a user and some
+// fail, it returns the errors of all. An empty union has no opinion.
+func UnionTokens(members ...TokenAuthenticator) TokenAuthenticator {
+	return tokenUnion(slices.Clone(members))
+}
+
+type tokenUnion []TokenAuthenticator
+
+// AuthenticateToken implements TokenAuthenticator.
+func (u tokenUnion) AuthenticateToken(ctx context.Context, token string) (*Response, error) {
+	var errs []error
+	for _, m := range u {
+		resp, err := m.AuthenticateToken(ctx, token)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if resp != nil {
+			return resp, nil
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// ForAudiences returns an authenticator for tokens that are not issued for particular audiences, and that a server accepts for its
+// own audiences, which are of. If the request wants audiences ([AudiencesFrom]), the response has those of them that are in of, and
+// tokens is not called if there are none: the token is then not valid for any of the audiences. A response of tokens must not have
+// audiences itself.
+func ForAudiences(tokens TokenAuthenticator, of ...string) TokenAuthenticator {
+	return audienceTokens{tokens, slices.Clone(of)}
+}
+
+type audienceTokens struct {
+	tokens TokenAuthenticator
+	of     []string
+}
+
+var errAudiences = errors.New("a token that is for no particular audience was accepted for some")
+
+// AuthenticateToken implements TokenAuthenticator.
+func (a audienceTokens) AuthenticateToken(ctx context.Context, token string) (*Response, error) {
+	wanted := AudiencesFrom(ctx)
+	if wanted == nil {
+		return a.tokens.AuthenticateToken(ctx, token)
+	}
+	var common []string
+	for _, w := range wanted {
+		if slices.Contains(a.of, w) {
+			common = append(common, w)
+		}
+	}
+	if common == nil {
+		return nil, nil
+	}
+	resp, err := a.tokens.AuthenticateToken(ctx, token)
+	if resp == nil || err != nil {
+		return nil, err
+	}
+	if len(resp.Audiences) > 0 {
+		return nil, errAudiences
+	}
+	out := *resp
+	out.Audiences = common
+	return &out, nil
+}
 
 // StaticTokens returns an authenticator for a fixed set of bearer tokens and their users. It may be used concurrently. Tokens are
 // stored and compared as keyed hashes, so that neither the memory nor the time of a response reveals a token. An empty token has

@@ -6,9 +6,7 @@ import (
 	"encoding/asn1"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
-	"time"
 )
 
 // oidUID is the attribute of a certificate's subject that has the UID of the user,
@@ -17,41 +15,21 @@ var oidUID = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 
 // X509 authenticates requests by the client certificate of the TLS connection. The common name is the name of the user, the
 // organizations are the groups, and the attribute 1.3.6.1.4.1.57683.2 is the UID. The certificate must be valid for client
-// authentication with the pool that roots returns. roots is called for each request. If the pool is nil, there is no opinion; the
-// roots of the system are never used. The result is an error if the certificate does not verify. It is no opinion if the request
-// has no certificate, or if the certificate has no common name.
+// authentication with the pool that roots returns. roots is called for each request, and must not block. If the pool is nil, there
+// is no opinion; the roots of the system are never used. The result is an error if the certificate does not verify. It is no
+// opinion if the request has no certificate, or if the certificate has no common name.
+//
+// A certificate that has verified is not verified again for the requests of its connection, until it or one of its authorities
+// expires or roots returns another pool. To remove an authority, make roots return another pool.
 //
 // The tls.Config of the server should have ClientAuth tls.RequestClientCert. A stricter value closes the connection of a client
 // with a wrong certificate, which gives the client less information than a 401 response.
 func X509(roots func() *x509.CertPool) Authenticator {
+	certificates := newCertificates(roots, certificateUser)
 	return Func(func(r *http.Request) (*Response, error) {
-		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-			return nil, nil
-		}
-		pool := roots()
-		if pool == nil {
-			return nil, nil
-		}
-		leaf := r.TLS.PeerCertificates[0]
-		if err := verify(leaf, r.TLS.PeerCertificates[1:], pool); err != nil {
-			return nil, err
-		}
-		return certificateUser(leaf)
+		resp, _, err := certificates.check(r)
+		return resp, err
 	})
-}
-
-func verify(leaf *x509.Certificate, rest []*x509.Certificate, roots *x509.CertPool) error {
-	opts := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: time.Now()}
-	if len(rest) > 0 {
-		opts.Intermediates = x509.NewCertPool()
-		for _, c := range rest {
-			opts.Intermediates.AddCert(c)
-		}
-	}
-	if _, err := leaf.Verify(opts); err != nil {
-		return fmt.Errorf("verifying certificate %q (serial %s) failed: %w", leaf.Subject.CommonName, leaf.SerialNumber, err)
-	}
-	return nil
 }
 
 // certificateUser returns the user of a verified certificate.

@@ -27,7 +27,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-func sign(t *testing.T, template *x509.Certificate, by *authority) *authority {
+func sign(t testing.TB, template *x509.Certificate, by *authority) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -52,11 +52,11 @@ func sign(t *testing.T, template *x509.Certificate, by *authority) *authority {
 	return &authority{cert, key}
 }
 
-func ca(t *testing.T, by *authority) *authority {
+func ca(t testing.TB, by *authority) *authority {
 	return sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign}, by)
 }
 
-func client(t *testing.T, by *authority, name pkix.Name, change ...func(*x509.Certificate)) *x509.Certificate {
+func client(t testing.TB, by *authority, name pkix.Name, change ...func(*x509.Certificate)) *x509.Certificate {
 	template := &x509.Certificate{Subject: name, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, f := range change {
 		f(template)

@@ -44,7 +44,7 @@ const (
 	FilterPolicy       = "policy"         // filters.Policy
 	FilterAuthenticate = "authenticate"   // filters.Authenticate
 	FilterAudit        = "audit"          // filters.Audit
-	FilterImpersonate  = "impersonate"    // filters.RefuseImpersonation
+	FilterImpersonate  = "impersonate"    // filters.Impersonate
 	FilterInFlight     = "in-flight"      // filters.FlowControl
 	FilterHeaderBytes  = "header-bytes"   // filters.HeaderBytes
 	FilterAuthorize    = "authorize"      // filters.Authorize
@@ -97,15 +97,15 @@ func (s *Server) chain() []NamedFilter {
 		{FilterCORS, filters.CORS(o.Serving.AllowOrigin)},                             // before authentication: a preflight request has no credentials
 		{FilterPolicy, filters.Policy(s.policy)},                                      // one state of all policy for the rest of the request
 		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
-			Audiences: o.Policy.Audiences, Failed: s.unauthenticated, Answered: auditor.Answered,
+			Audiences: o.Policy.Audiences, Strip: s.policy.strip, Failed: s.unauthenticated, Answered: auditor.Answered,
 		})}, // before anything that depends on the user
-		{FilterAudit, filters.Audit(auditor)},                                // after authentication: policies name users; before anybody can refuse the request
-		{FilterImpersonate, filters.RefuseImpersonation()},                   // before anything that depends on the user
-		{FilterInFlight, filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after authentication (masters pass), before the work of authorization
-		{FilterHeaderBytes, filters.HeaderBytes(s.bytes, m.TurnedAway)},      // after authentication: the user pays for large headers
-		{FilterAuthorize, filters.Authorize(m.Authorizer(pinned{s.policy}))}, // past this point the request is authorized
-		{FilterLongRunning, filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: forbidden watches take no place
-		{FilterMetrics, filters.Metrics(m)},                                  // last: answers of handlers are counted, and not refusals of filters
+		{FilterAudit, filters.Audit(auditor)},                                    // after authentication: policies name users; before anybody can refuse the request
+		{FilterImpersonate, filters.Impersonate(m.Authorizer(pinned{s.policy}))}, // behind audit, which has both users; before anything that depends on the user
+		{FilterInFlight, filters.FlowControl(turns{s.policy}, m.TurnedAway)},     // after authentication (masters pass), before the work of authorization
+		{FilterHeaderBytes, filters.HeaderBytes(s.bytes, m.TurnedAway)},          // after authentication: the user pays for large headers
+		{FilterAuthorize, filters.Authorize(m.Authorizer(pinned{s.policy}))},     // past this point the request is authorized
+		{FilterLongRunning, filters.LongRunning(s.watches, m.TurnedAway)},        // after authorization: forbidden watches take no place
+		{FilterMetrics, filters.Metrics(m)},                                      // last: answers of handlers are counted, and not refusals of filters
 	}
 	if o.CBOR {
 		list = slices.Insert(list, 0, NamedFilter{FilterCBOR, filters.CBOR()}) // errors of all other filters may be in CBOR

@@ -117,6 +117,13 @@
 //	  part of a list read at a time without a cache          1 MiB                                          -                                           nothing
 //	  objects converted at once for a field selector         500, about 1 MiB                               -                                           nothing
 //	  size of a bolt file                                    all of the disk except 64 MiB or less (Linux)  bolt.Options.Quota                          507 for writes that make it grow
+//	Users
+//	  groups and values of an impersonated user              1,000                                          -                                           400
+//	  remembered tokens, the users of all of them            32,768, 32 MiB                                 authn.CacheOptions                          the token is checked again
+//	  time to check a token                                  30 s                                           authn.CacheOptions                          401
+//	  remembered certificates of clients, size of one        4,096, 16 KiB                                  -                                           the certificate is verified again
+//	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
+//	  a token file, a password file                          16 MiB                                         -                                           an error
 //	Audit
 //	  text of a policy                                       1 MiB                                          -                                           an error
 //	  user agent, addresses of proxies in an event           1 KiB, 32                                      -                                           cut; the nearest are kept

@@ -194,6 +194,14 @@ func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 	})
 }
 
+// Tokens returns an authenticator of the bearer tokens that the server accepts at the time of each call: those of authenticators
+// that are made by authn.BearerToken and added by Authenticate, of Policy.Users and of the administrator. Their users are members of
+// system:authenticated. It is for extensions that tell other servers whose token they have received.
+func (h *Host) Tokens() authn.TokenAuthenticator { return h.s.policy }
+
+// Audiences returns Policy.Audiences, which must not be changed.
+func (h *Host) Audiences() []string { return h.s.opts.Policy.Audiences }
+
 // Authorize adds an authorizer, or replaces the authorizer of that name, for all requests that come afterwards. A new authorizer
 // is called after those that exist already, and cannot deny what one of them allows. An authorizer that has to deny before others
 // allow must be the first part of Policy.Authorizer. Without Policy.Authorizer, replace the authorizer of the name

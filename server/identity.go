@@ -32,10 +32,11 @@ func (s *Server) openCredentials() error {
 	}
 	p := s.policy
 	if users := s.opts.Policy.Users; len(users) > 0 {
-		p.callers = append(p.callers, authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(users))))
+		s.addTokens(authn.StaticTokens(users))
 	}
 	if !s.opts.Policy.NoAdministrator {
-		p.callers = append(p.callers, s.administrator())
+		p.callers = append(p.callers, authn.AuthenticatedGroup(authn.X509(func() *x509.CertPool { return s.creds.ClientCAs })))
+		s.addTokens(s.administratorToken())
 	}
 	if own := s.opts.Policy.Authenticator; own != nil {
 		p.callers = append(p.callers, own)
@@ -59,12 +60,16 @@ func (s *Server) certificateRenewed(until time.Time, err error) {
 	s.opts.Observe.Logger.Info("the serving certificate was renewed", zap.Time("until", until))
 }
 
-// administrator authenticates the administrator of Credentials, by certificate and by token.
-func (s *Server) administrator() authn.Authenticator {
+// addTokens adds users by their tokens, which are for all audiences of the server.
+func (s *Server) addTokens(tokens authn.TokenAuthenticator) {
+	p := s.policy
+	p.callers = append(p.callers, authn.AuthenticatedGroup(authn.BearerToken(tokens)))
+	p.tokens = append(p.tokens, authn.ForAudiences(tokens, s.opts.Policy.Audiences...))
+}
+
+// administratorToken authenticates the administrator of Credentials by the token.
+func (s *Server) administratorToken() authn.TokenAuthenticator {
 	// The user has all its groups from the start: AuthenticatedGroup copies a user that it adds a group to, for each request.
 	admin := authn.User{Name: s.creds.User, Groups: append(slices.Clip(s.creds.Groups), authn.AuthenticatedAll)}
-	return authn.AuthenticatedGroup(authn.Union(
-		authn.X509(func() *x509.CertPool { return s.creds.ClientCAs }),
-		authn.BearerToken(authn.StaticTokens(map[string]authn.User{s.creds.Token: admin})),
-	))
+	return authn.StaticTokens(map[string]authn.User{s.creds.Token: admin})
 }

@@ -127,7 +127,8 @@ type Serving struct {
 
 // Policy decides which users there are, what they may do, and which changes are accepted. The zero Policy has one user, the
 // administrator, with the credentials of Serving.Credentials (a client certificate and a bearer token) and the group
-// system:masters. The comments of Authenticator and Authorizer describe the defaults. Impersonation is always refused.
+// system:masters. The comments of Authenticator and Authorizer describe the defaults. The authorizers also decide who may
+// impersonate whom: see package authz/impersonation.
 //
 // /readyz calls the method Ready(context.Context) error of Authenticator, of Authorizer and of each plug-in, if they have this
 // method. [Host] documents how requests are treated until then. The policy can be changed while the server serves, by the methods

@@ -32,8 +32,10 @@ const (
 // policy is the live policy of a server: authentication, audit, authorization, admission and flow control. A request uses one state of
 // it, which has all of a change or nothing of it. policy is the admission.Source of every request, and safe for concurrent use.
 type policy struct {
-	callers   []authn.Authenticator // called in order: the members, Policy.Users, the administrator, and Policy.Authenticator
-	anonymous bool                  // a request in which no credential is found is one of system:anonymous
+	callers   []authn.Authenticator      // called in order: the members, Policy.Users, the administrator, and Policy.Authenticator
+	tokens    []authn.TokenAuthenticator // those of callers that are not members, for AuthenticateToken
+	own       stripper                   // Policy.Authenticator, if it is one; otherwise nil
+	anonymous bool                       // a request in which no credential is found is one of system:anonymous
 	readers   runtime.Readers
 
 	mu      sync.Mutex // guards members, and is held while now is replaced
@@ -54,6 +56,7 @@ type members struct {
 type state struct {
 	installed int64               // extensions that have been installed
 	known     authn.Authenticator // the members; adds the group system:authenticated to their users
+	members   authn.Current       // known, without the group
 	may       authz.Authorizer    // a Pinner
 	plugins   admission.Chain
 	turns     flowcontrol.Controller
@@ -74,8 +77,9 @@ func (p *policy) change(installs bool, f func(m *members)) (installed int64) {
 		installed++
 	}
 	m := &p.members
+	known := m.known.Now()
 	p.now.Store(&state{
-		installed: installed, known: authn.AuthenticatedGroup(m.known.Now()), may: m.may.Now(), plugins: m.plugins.Now(), turns: m.turns, audit: m.audit.Now(),
+		installed: installed, known: authn.AuthenticatedGroup(known), members: known, may: m.may.Now(), plugins: m.plugins.Now(), turns: m.turns, audit: m.audit.Now(),
 	})
 	return installed
 }
@@ -106,8 +110,8 @@ func (p *policy) taken(ctx context.Context) *state {
 }
 
 // Authenticate implements authn.Authenticator: the members are called before the server's own authenticators. A request with a
-// wrong credential is never taken for one without a credential. The user is system:anonymous only if no authenticator accepts the
-// request and none fails.
+// wrong credential is never taken for one without a credential. A response of authn.Anonymous counts only if no authenticator finds
+// a credential and none fails.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	var anonymous *authn.Response
 	var errs []error
@@ -116,7 +120,7 @@ func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case resp != nil && resp.User.Name != authn.AnonymousUser:
+		case resp != nil && !resp.NoCredential():
 			return resp, nil
 		case resp != nil && anonymous == nil:
 			anonymous = resp
@@ -129,6 +133,26 @@ func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 		return authn.Anonymous().Authenticate(r)
 	}
 	return anonymous, nil
+}
+
+// AuthenticateToken implements authn.TokenAuthenticator, for all users with tokens.
+func (p *policy) AuthenticateToken(ctx context.Context, token string) (*authn.Response, error) {
+	all := authn.UnionTokens(append([]authn.TokenAuthenticator{p.taken(ctx).members}, p.tokens...)...)
+	return authn.AuthenticatedTokens(all).AuthenticateToken(ctx, token)
+}
+
+// strip returns the headers of a request without the credentials that an authenticator reads.
+func (p *policy) strip(r *http.Request) http.Header {
+	h := p.taken(r.Context()).members.Strip(r.Header)
+	if p.own != nil {
+		h = p.own.Strip(h)
+	}
+	return h
+}
+
+// stripper is an authenticator that reads headers which nothing behind authentication may see, such as an authn.Proxy.
+type stripper interface {
+	Strip(h http.Header) http.Header
 }
 
 // pinned authorizes by the policy that the request uses.
@@ -157,6 +181,7 @@ func (t turns) Admit(ctx context.Context, a authz.Attributes) (func(), error) {
 // newPolicy makes the policy of a server, without the parts that need its credentials.
 func newPolicy(o Policy) (*policy, error) {
 	p := &policy{anonymous: o.Authenticator == nil}
+	p.own, _ = o.Authenticator.(stripper)
 	p.callers = []authn.Authenticator{authn.Func(func(r *http.Request) (*authn.Response, error) { return p.taken(r.Context()).known.Authenticate(r) })}
 	var err error
 	p.change(false, func(m *members) { err = m.begin(o) })

@@ -19,6 +19,9 @@ type AuthenticateOptions struct {
 	// other audiences is refused. If Audiences is empty, the audiences of credentials are not checked. The slice must not be
 	// changed afterwards.
 	Audiences []string
+	// Strip returns the headers of an authenticated request without its credentials. nil is authn.StripCredentials; for an authn.Live
+	// it is the method Strip of what its Now returns.
+	Strip func(r *http.Request) http.Header
 	// Failed is called for each request that is answered with 401, with the reason, which the client does not get. A nil error
 	// means that no authenticator has recognized a credential in the request. A nil Failed does nothing.
 	Failed func(r *http.Request, err error)
@@ -29,12 +32,15 @@ type AuthenticateOptions struct {
 
 // Authenticate authenticates a request and puts the user in the context. It answers with 401, without the reason, if a returns an
 // error or nil, or a user without a name. Warnings of the [authn.Response] are sent to the client, and its audit annotations are
-// recorded ([request.Annotate]). Filters and handlers behind Authenticate see a request without credentials
-// ([authn.StripCredentials]). From then on bounds count the request for the user ([request.HolderFrom]).
+// recorded ([request.Annotate]). Filters and handlers behind Authenticate see a request without credentials: see
+// AuthenticateOptions.Strip. From then on bounds count the request for the user ([request.HolderFrom]).
 //
 // On HTTP/2, an answer with 401, and any answer to system:anonymous, ends the connection. A client that opens streams only to
 // cancel them then needs a new connection each time (CVE-2023-44487).
 func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
+	if o.Strip == nil {
+		o.Strip = func(r *http.Request) http.Header { return authn.StripCredentials(r.Header) }
+	}
 	return steps(func(p *passage, _ http.Handler) bool {
 		r := p.r
 		if len(o.Audiences) > 0 {
@@ -75,7 +81,7 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		for key, value := range resp.AuditAnnotations {
 			request.Annotate(p, key, value)
 		}
-		p.r.Header = authn.StripCredentials(p.r.Header)
+		p.r.Header = o.Strip(p.r)
 		return true
 	})
 }

@@ -2,44 +2,45 @@ package filters
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 
-	"github.com/keelson-dev/keelson/runtime/excerpt"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/authz/impersonation"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RefuseImpersonation refuses requests that impersonate another user, by the header Impersonate-User and others of
-// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation. The answer is 403, as to a user who
-// may not impersonate, or 400 if the headers name no user. Without this filter the server would ignore the headers, and answer
-// with the permissions of the user who sent the request. The filter belongs behind [Authenticate].
-func RefuseImpersonation() Filter {
+// Impersonate makes a request that has impersonation headers one of the user whom they name, if a allows it by the rules of package
+// impersonation. The answer is 403 if a does not, 400 if the headers name no user, and 500 if a fails. The filters and handlers
+// behind Impersonate see the other user, and a request without these headers. The audit events have both users. Bounds still count
+// the request for the user who made it ([request.HolderFrom]). The filter belongs directly behind [Authenticate] and [Audit].
+func Impersonate(a authz.Authorizer) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
-		as, asked := "", false
-		for name, values := range p.r.Header {
-			switch {
-			case name == "Impersonate-User" && len(values) > 0 && values[0] != "":
-				as, asked = excerpt.Of(values[0], excerpt.Name), true
-			case name == "Impersonate-User", name == "Impersonate-Uid", name == "Impersonate-Group", strings.HasPrefix(name, "Impersonate-Extra-"):
-				asked = true
-			}
+		wanted, err := impersonation.FromHeaders(p.r.Header)
+		if err != nil {
+			response.Error(p.w, p.r, err)
+			return false
 		}
-		switch {
-		case !asked:
+		p.r.Header = impersonation.Strip(p.r.Header)
+		if wanted == nil {
 			return true
-		case as == "":
-			response.Error(p.w, p.r, apierrors.NewBadRequest("the request has impersonation headers without impersonating a user name; set Impersonate-User, or remove them"))
-		default:
-			who := "system:anonymous"
-			if u := p.user(); u != nil {
-				who = excerpt.Of(u.Name, excerpt.Name)
-			}
-			why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q at the cluster scope: this server knows no impersonation", who, "users", "")
-			response.Error(p.w, p.r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))
 		}
-		return false
+		info, ok := p.info()
+		if !ok {
+			return false
+		}
+		granted, err := impersonation.Check(p.r.Context(), a, Attributes(p.user(), info), *wanted)
+		if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
+			p.w.Header().Set("X-Content-Type-Options", "nosniff")
+			response.Error(p.w, p.r, err)
+			return false
+		}
+		if err != nil {
+			internalError(p.w, p.r, authz.Shorten(err.Error()))
+			return false
+		}
+		p.values.Recording.Impersonated(&granted.User, granted.Constraint)
+		p.who = &granted.User
+		return true
 	})
 }

@@ -1,44 +1,73 @@
 package filters_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
 )
 
-func TestRefuseImpersonation(t *testing.T) {
-	for _, tc := range []struct {
-		name, value string
-		code        int
-		want        string
+func TestImpersonate(t *testing.T) {
+	mayBeAlice := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+		switch {
+		case a.User.Name == "broken":
+			return authz.NoOpinion, "", errors.New("no answer")
+		case a.User.InGroup("system:masters") && (a.Resource != "users" || a.Name == "alice"):
+			return authz.Allow, "", nil
+		}
+		return authz.NoOpinion, "", nil
+	})
+	root := &authn.User{Name: "root", Groups: []string{"system:masters"}}
+	type result struct {
+		code int
+		body string // part of the body
+		user *authn.User
+	}
+	for name, test := range map[string]struct {
+		user    *authn.User
+		headers http.Header
+		want    result
 	}{
-		{"Accept", "application/json", 200, ""},
-		{"Impersonate-User", "alice", 403, `users \"alice\" is forbidden: User \"root\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope`},
-		{"impersonate-user", "alice", 403, `users \"alice\" is forbidden`},
-		{"Impersonate-User", "", 400, "without impersonating a user name"},
-		{"Impersonate-Group", "developers", 400, "without impersonating a user name"},
-		{"Impersonate-Uid", "1", 400, "without impersonating a user name"},
-		{"Impersonate-Extra-Scopes", "view", 400, "without impersonating a user name"},
+		"no headers":      {root, http.Header{"Accept": {"a"}}, result{200, "", root}},
+		"a user":          {root, http.Header{"Impersonate-User": {"alice"}}, result{200, "", &authn.User{Name: "alice", Groups: []string{"system:authenticated"}}}},
+		"no name":         {root, http.Header{"Impersonate-User": {""}}, result{200, "", root}},
+		"another header":  {root, http.Header{"Impersonate-Other": {"x"}}, result{200, "", root}},
+		"another user":    {root, http.Header{"Impersonate-User": {"bob"}}, result{403, `users.authentication.k8s.io \"bob\" is forbidden: User \"root\" cannot impersonate:user-info resource \"users\"`, nil}},
+		"without rights":  {&authn.User{Name: "eve"}, http.Header{"Impersonate-User": {"alice"}}, result{403, `User \"eve\" cannot impersonate-on:user-info:list resource \"widgets\"`, nil}},
+		"without a user":  {nil, http.Header{"Impersonate-User": {"alice"}}, result{403, `User \"\" cannot impersonate-on`, nil}},
+		"broken":          {&authn.User{Name: "broken"}, http.Header{"Impersonate-User": {"alice"}}, result{500, "no answer", nil}},
+		"a group alone":   {root, http.Header{"Impersonate-Group": {"g"}}, result{400, "without impersonating a user name", nil}},
+		"a UID alone":     {root, http.Header{"Impersonate-Uid": {"1"}}, result{400, "without impersonating a user name", nil}},
+		"an extra alone":  {root, http.Header{"Impersonate-Extra-Scopes": {"view"}}, result{400, "without impersonating a user name", nil}},
+		"a very long one": {root, http.Header{"Impersonate-User": {strings.Repeat("<", 900_000)}}, result{403, "... (truncated, 900000 bytes in all)", nil}},
 	} {
-		r := httptest.NewRequest(http.MethodGet, "/api", nil)
-		r.Header.Set(tc.name, tc.value)
-		r = r.WithContext(authn.WithUser(r.Context(), &authn.User{Name: "root", Groups: []string{"system:masters"}}))
-		w := httptest.NewRecorder()
-		filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), filters.RefuseImpersonation()).ServeHTTP(w, r)
-		if long := strings.Repeat("<", 900_000); tc.code == 403 { // the answer quotes the beginning
-			r.Header.Set(tc.name, long)
-			w := httptest.NewRecorder()
-			filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), filters.RefuseImpersonation()).ServeHTTP(w, r)
-			if n := w.Body.Len(); w.Code != 403 || n > 64<<10 || !strings.Contains(w.Body.String(), "... (truncated, 900000 bytes in all)") {
-				t.Errorf("%s: %d, %d bytes, %.300s", tc.name, w.Code, n, w.Body)
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/widgets", nil)
+			r.Header = test.headers
+			if test.user != nil {
+				r = r.WithContext(authn.WithUser(r.Context(), test.user))
 			}
-		}
-		if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.want) {
-			t.Errorf("%s: %s: %d %s", tc.name, tc.value, w.Code, w.Body)
-		}
+			w := httptest.NewRecorder()
+			var got *authn.User
+			filters.Chain(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				got = authn.UserFrom(r.Context())
+				for name := range r.Header {
+					if name != "Accept" && name != "Impersonate-Other" {
+						t.Errorf("the handler sees %s", name)
+					}
+				}
+			}), filters.RequestInfo(request.Resolver{}), filters.Impersonate(mayBeAlice)).ServeHTTP(w, r)
+			if diff := cmp.Diff(test.want.user, got); diff != "" || w.Code != test.want.code || !strings.Contains(w.Body.String(), test.want.body) || w.Body.Len() > 64<<10 {
+				t.Errorf("%d %.500s, user %s", w.Code, w.Body, diff)
+			}
+		})
 	}
 }

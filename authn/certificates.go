@@ -1,0 +1,124 @@
+package authn
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// certificates verifies the client certificates of requests, and remembers those that have verified.
+type certificates struct {
+	roots  func() *x509.CertPool
+	accept func(leaf *x509.Certificate) (*Response, error)
+
+	mu    sync.Mutex // guards the fields below
+	pool  *x509.CertPool
+	known *simplelru.LRU[*x509.Certificate, verified]
+}
+
+// verified is a certificate that has verified with certificates.pool, and was accepted.
+type verified struct {
+	response *Response
+	until    time.Time
+}
+
+// Bounds of what is remembered: the number of certificates, which are of as many connections, and the size of one in bytes.
+const (
+	maxCertificates    = 4096
+	maxCertificateSize = 16 << 10
+)
+
+// newCertificates returns certificates that verify with the pool that roots returns. accept is called for a certificate that has
+// verified, and its response is kept with it.
+func newCertificates(roots func() *x509.CertPool, accept func(leaf *x509.Certificate) (*Response, error)) *certificates {
+	known, _ := simplelru.NewLRU[*x509.Certificate, verified](maxCertificates, nil) // fails for a size below 1
+	return &certificates{roots: roots, accept: accept, known: known}
+}
+
+// check verifies the certificate of a request. there is false if the request has none, or if there are no authorities.
+func (c *certificates) check(r *http.Request) (resp *Response, there bool, err error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return nil, false, nil
+	}
+	pool := c.roots()
+	if pool == nil {
+		return nil, false, nil
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	if known, ok := c.find(pool, leaf); ok {
+		return known, true, nil
+	}
+	until, err := verify(leaf, r.TLS.PeerCertificates[1:], pool)
+	if err == nil {
+		resp, err = c.accept(leaf)
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	c.remember(pool, leaf, verified{resp, until})
+	return resp, true, nil
+}
+
+// find returns what is remembered of a certificate. It forgets all if the pool is another one.
+func (c *certificates) find(pool *x509.CertPool, leaf *x509.Certificate) (*Response, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pool != pool {
+		c.pool = pool
+		c.known.Purge()
+		return nil, false
+	}
+	known, ok := c.known.Get(leaf)
+	if ok && time.Now().After(known.until) {
+		c.known.Remove(leaf)
+		return nil, false
+	}
+	return known.response, ok
+}
+
+func (c *certificates) remember(pool *x509.CertPool, leaf *x509.Certificate, v verified) {
+	if len(leaf.Raw) > maxCertificateSize {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pool == pool {
+		c.known.Add(leaf, v)
+	}
+}
+
+// verify verifies a certificate for client authentication. It returns the time until which the result holds.
+func verify(leaf *x509.Certificate, rest []*x509.Certificate, roots *x509.CertPool) (until time.Time, err error) {
+	opts := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: time.Now()}
+	if len(rest) > 0 {
+		opts.Intermediates = x509.NewCertPool()
+		for _, c := range rest {
+			opts.Intermediates.AddCert(c)
+		}
+	}
+	chains, err := leaf.Verify(opts)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("verifying certificate %q (serial %s) failed: %w", leaf.Subject.CommonName, leaf.SerialNumber, err)
+	}
+	for _, chain := range chains {
+		if end := firstEnd(chain); end.After(until) {
+			until = end
+		}
+	}
+	return until, nil
+}
+
+// firstEnd returns the time at which the first certificate of a chain expires.
+func firstEnd(chain []*x509.Certificate) time.Time {
+	end := chain[0].NotAfter
+	for _, c := range chain[1:] {
+		if c.NotAfter.Before(end) {
+			end = c.NotAfter
+		}
+	}
+	return end
+}

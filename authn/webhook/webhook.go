@@ -1,0 +1,219 @@
+// Package webhook authenticates bearer tokens by a webhook, which gets a TokenReview and answers with the user:
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication.
+//
+//	cfg, err := client.Kubeconfig("/etc/keelson/authentication.kubeconfig", "")
+//	tokens, err := webhook.New(cfg, webhook.Options{})
+//	defer tokens.Close()
+//	err = host.Authenticate(authn.TokenWebhook, authn.BearerToken(tokens))
+//
+// # Bounds
+//
+// A webhook that hangs costs the requests with unknown tokens the time of Options.Timeout and Options.Attempts, together with the
+// pauses at most authn.DefaultLookupTime, and no other requests. Requests with the same token share a call. An answer has at most
+// [MaxAnswer] bytes. A redirect to another server is refused.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime/client"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Versions of TokenReview. In both a TokenReview has the same fields.
+const (
+	V1      = "v1"
+	V1beta1 = "v1beta1"
+)
+
+// MaxAnswer is the default of Options.Client.MaxAnswer, in bytes.
+const MaxAnswer = 1 << 20
+
+// Options are the options of New. The zero values stand for the defaults, which are those of kube-apiserver, except for Version.
+type Options struct {
+	// Version is the version of the TokenReviews in the group authentication.k8s.io; "" means V1. The flag of kube-apiserver has
+	// the default v1beta1.
+	Version string
+	// Audiences are the audiences for which a token is valid if the webhook does not say it: those of the server. They count only
+	// for a request with audiences (authn.AudiencesFrom).
+	Audiences []string
+	// Success and Failure are how long a user is remembered, and that a token has none; 0 means 2 minutes, less than 0 not at all.
+	// Errors are not remembered.
+	Success, Failure time.Duration
+	// Cache are the bounds of what is remembered. Its times are not used.
+	Cache authn.CacheOptions
+	// Attempts is how often a TokenReview is sent if the webhook fails; 0 means 5. It is sent again if the connection is lost, and
+	// after answers with the codes 429, 500 and 504 and all that have Retry-After.
+	Attempts int
+	// Backoff is the time before the second attempt; 0 means 500 ms. It grows by half with each further attempt.
+	Backoff time.Duration
+	// Timeout bounds an attempt; 0 means 10 s.
+	Timeout time.Duration
+	// Client are options of the connections. Its Timeout and Retries are those of the webhook.
+	Client client.Options
+}
+
+// Authenticator authenticates tokens by a webhook. Make one with New, and Close it. All methods may be called concurrently.
+type Authenticator struct {
+	authn.TokenAuthenticator // remembers answers
+	client                   *client.Client
+}
+
+// New returns an authenticator for the webhook of cfg. The error names the wrong field of cfg or of the options. New connects to
+// nothing.
+func New(cfg client.Config, o Options) (*Authenticator, error) {
+	switch {
+	case o.Version != "" && o.Version != V1 && o.Version != V1beta1:
+		return nil, fmt.Errorf("authentication webhook: Options.Version is %q: want %s or %s", o.Version, V1, V1beta1)
+	case o.Attempts < 0 || o.Backoff < 0 || o.Timeout < 0:
+		return nil, errors.New("authentication webhook: Options.Attempts, Backoff and Timeout must not be negative")
+	}
+	o.Client.Timeout, o.Client.Retries = cmp.Or(o.Timeout, 10*time.Second), -1
+	o.Client.MaxAnswer = cmp.Or(o.Client.MaxAnswer, MaxAnswer)
+	c, err := client.New(cfg, o.Client)
+	if err != nil {
+		return nil, fmt.Errorf("authentication webhook: %w", err)
+	}
+	const remembered = 2 * time.Minute
+	o.Cache.Success, o.Cache.Failure = cmp.Or(o.Success, remembered), cmp.Or(o.Failure, remembered)
+	tries := cmp.Or(o.Attempts, 5)
+	asks := &asker{
+		client: c, version: "authentication.k8s.io/" + cmp.Or(o.Version, V1), audiences: slices.Clone(o.Audiences), tries: tries,
+		pauses: wait.Backoff{Duration: cmp.Or(o.Backoff, 500*time.Millisecond), Factor: 1.5, Jitter: 0.2, Steps: tries},
+	}
+	return &Authenticator{authn.CacheTokens(asks, o.Cache), c}, nil
+}
+
+// Close ends the calls in progress, which fail, and closes the connections.
+func (a *Authenticator) Close() { a.client.Close() }
+
+// asker asks the webhook.
+type asker struct {
+	client    *client.Client
+	version   string
+	audiences []string
+	pauses    wait.Backoff
+	tries     int
+}
+
+// AuthenticateToken implements authn.TokenAuthenticator.
+func (a *asker) AuthenticateToken(ctx context.Context, token string) (*authn.Response, error) {
+	wanted := authn.AudiencesFrom(ctx)
+	body, err := json.Marshal(review{Kind: reviewKind, APIVersion: a.version, Spec: &spec{Token: token, Audiences: wanted}})
+	if err != nil {
+		return nil, fmt.Errorf("authentication webhook: %w", err)
+	}
+	answer, err := a.ask(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	audiences := answer.Status.Audiences
+	if len(audiences) == 0 {
+		audiences = a.audiences
+	}
+	common := slices.DeleteFunc(slices.Clone(wanted), func(w string) bool { return !slices.Contains(audiences, w) })
+	switch {
+	case wanted != nil && len(common) == 0:
+		return nil, nil
+	case answer.Status.Authenticated:
+		return &authn.Response{User: answer.Status.User.user(), Audiences: common}, nil
+	case answer.Status.Error != "":
+		return nil, errors.New(answer.Status.Error)
+	}
+	return nil, nil
+}
+
+// ask sends a review until the webhook answers or all attempts are made.
+func (a *asker) ask(ctx context.Context, body []byte) (*review, error) {
+	pauses := a.pauses
+	for try := 1; ; try++ {
+		resp, err := a.client.Do(ctx, client.Request{Method: http.MethodPost, Body: body})
+		if err == nil {
+			return a.read(resp.Body)
+		}
+		if try == a.tries || !again(err) || !pause(ctx, pauses.Step()) {
+			return nil, fmt.Errorf("authentication webhook: no answer in %d attempts: %w", try, err)
+		}
+	}
+}
+
+// read reads the answer of the webhook.
+func (a *asker) read(body []byte) (*review, error) {
+	var answer review
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("authentication webhook: the answer is no TokenReview in JSON: %w", err)
+	}
+	if answer.Kind != reviewKind || answer.APIVersion != a.version {
+		return nil, fmt.Errorf("authentication webhook: the answer is a %.100q of %.100q: want a %s of %s", answer.Kind, answer.APIVersion, reviewKind, a.version)
+	}
+	return &answer, nil
+}
+
+// again reports whether a review is sent again after an error.
+func again(err error) bool {
+	if _, asked := apierrors.SuggestsClientDelay(err); asked {
+		return true
+	}
+	return utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
+}
+
+// pause waits, and reports whether ctx lasts that long.
+func pause(ctx context.Context, d time.Duration) bool {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const reviewKind = "TokenReview"
+
+// review is a TokenReview of authentication.k8s.io, in v1 and v1beta1.
+type review struct {
+	Kind       string   `json:"kind"`
+	APIVersion string   `json:"apiVersion"`
+	Metadata   struct{} `json:"metadata"`
+	Spec       *spec    `json:"spec,omitempty"`
+	Status     status   `json:"status"`
+}
+
+type spec struct {
+	Token     string   `json:"token,omitempty"`
+	Audiences []string `json:"audiences,omitempty"`
+}
+
+type status struct {
+	Authenticated bool     `json:"authenticated,omitempty"`
+	User          userInfo `json:"user,omitzero"`
+	Audiences     []string `json:"audiences,omitempty"`
+	Error         string   `json:"error,omitempty"`
+}
+
+type userInfo struct {
+	Username string              `json:"username,omitempty"`
+	UID      string              `json:"uid,omitempty"`
+	Groups   []string            `json:"groups,omitempty"`
+	Extra    map[string][]string `json:"extra,omitempty"`
+}
+
+// user returns a user, which shares nothing that changes.
+func (u userInfo) user() authn.User {
+	return authn.User{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: maps.Clone(u.Extra)}
+}

@@ -1,0 +1,104 @@
+package server_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestProxiedRequests checks that a request of a proxy is one of the user in its headers, that a client cannot send such headers, and
+// that nothing behind authentication sees them.
+func TestProxiedRequests(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "front"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	o := authn.StandardProxy(func() *x509.CertPool { return pool })
+	o.User, o.Extra = []string{"My-User"}, []string{"My-Extra-"}
+	proxy, err := authn.AuthenticatingProxy(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := authn.UserFrom(r.Context())
+		_, _ = fmt.Fprint(w, u.Name, u.Groups, u.Extra, " ", r.Header)
+	})
+	for name, install := range map[string]func(*server.Options) server.ExtensionFunc{
+		"of an extension": func(*server.Options) server.ExtensionFunc {
+			return func(h *server.Host) error { return h.Authenticate(authn.RequestHeader, proxy) }
+		},
+		"of the options": func(o *server.Options) server.ExtensionFunc {
+			o.Policy.Authenticator = proxy
+			return func(*server.Host) error { return nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var options server.Options
+			extension := install(&options)
+			srv, err := server.New(options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = srv.Close() })
+			if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+				if err := extension(h); err != nil {
+					return err
+				}
+				return h.Delegate(schema.GroupVersion{Group: "example.com", Version: "v1"}, seen)
+			})); err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range []struct {
+				certs []*x509.Certificate
+				code  int
+				want  string
+			}{
+				{[]*x509.Certificate{cert}, http.StatusOK, "jane[system:masters system:authenticated] map[k:[v]] map[Accept:[x]]"},
+				{nil, http.StatusForbidden, ""},
+			} {
+				r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/things", nil)
+				r.Header = http.Header{"My-User": {"jane"}, "X-Remote-User": {"eve"}, "X-Remote-Group": {"system:masters"}, "My-Extra-K": {"v"}, "Accept": {"x"}, "Authorization": {""}}
+				r.TLS = &tls.ConnectionState{PeerCertificates: test.certs}
+				w := httptest.NewRecorder()
+				srv.Handler().ServeHTTP(w, r)
+				if name == "of the options" && test.certs == nil {
+					test.code = http.StatusUnauthorized
+				} else if name == "of the options" && test.want != "" {
+					test.want = "jane[system:masters] map[k:[v]] map[Accept:[x]]"
+				}
+				if w.Code != test.code || test.want != "" && w.Body.String() != test.want {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+}

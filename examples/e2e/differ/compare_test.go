@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -161,5 +164,35 @@ func TestExplain(t *testing.T) {
 	details.codes = key.codes
 	if _, left := explain([]difference{key, details}); len(left) != 1 {
 		t.Errorf("%v is left, want the details", left)
+	}
+}
+
+// TestDifferencesAreListed checks that the list of differences for users of the library, and the package docs that the reasons of
+// accepted differences name, exist.
+func TestDifferencesAreListed(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile("../../../server/DIFFERENCES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(list), -1) {
+		if _, err := os.Stat(filepath.Join("../../../server", link[1])); err != nil {
+			t.Errorf("a link of the list: %v", err)
+		}
+	}
+	place := regexp.MustCompile(`\(([a-z0-9-]+/[a-z0-9-]+(?:[.]go)?)(?:, [^)]*)?\)`)
+	for _, a := range accepted {
+		for _, named := range place.FindAllStringSubmatch(a.reason, -1) {
+			found := false
+			for _, root := range []string{"../../../server/", "../../../", "../../../server/testdata/wire/"} {
+				for _, end := range []string{"", ".txt"} {
+					_, err := os.Stat(root + named[1] + end)
+					found = found || err == nil
+				}
+			}
+			if !found {
+				t.Errorf("%q names %s, which does not exist", a.reason, named[1])
+			}
+		}
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +24,11 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/client"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/audit"
 	authreviews "github.com/keelson-dev/keelson/server/builtin/reviews"
+	"github.com/keelson-dev/keelson/server/internal/audittest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -146,7 +152,7 @@ func (s *credentialsSent) authenticators(t *testing.T) server.Extension {
 }
 
 // TestCredentialsAsKubeAPIServer checks that requests with credentials of all kinds, alone and together, have the users that they
-// have in kube-apiserver.
+// have in kube-apiserver, and that no credential is in a log, an audit event, a metric or an answer.
 func TestCredentialsAsKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("testdata/authentication/kube-apiserver.json.gz")
@@ -162,7 +168,15 @@ func TestCredentialsAsKubeAPIServer(t *testing.T) {
 	if err := json.NewDecoder(text).Decode(&sent); err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(server.Options{Policy: server.Policy{NoAdministrator: true, Audiences: []string{"https://kubernetes.default.svc"}}})
+	core, logs := observer.New(zap.DebugLevel)
+	events := &audittest.Log{}
+	srv, err := server.New(server.Options{
+		Policy: server.Policy{
+			NoAdministrator: true, Audiences: []string{"https://kubernetes.default.svc"},
+			Audit: []audit.Backend{{Name: "all", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.Metadata}}}, Sink: events}},
+		},
+		Observe: server.Observe{Logger: zap.New(core)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +189,7 @@ func TestCredentialsAsKubeAPIServer(t *testing.T) {
 	if len(sent.Requests) < 400 {
 		t.Errorf("only %d requests", len(sent.Requests))
 	}
+	var answers strings.Builder
 	for _, one := range sent.Requests {
 		body, head := "", fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\n", one.Method, one.Path)
 		for _, h := range one.Headers {
@@ -194,6 +209,7 @@ func TestCredentialsAsKubeAPIServer(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		srv.Handler().ServeHTTP(w, r.WithContext(t.Context()))
+		fmt.Fprintln(&answers, w.Header(), w.Body)
 		var got struct {
 			Message string
 			Status  struct{ UserInfo *authenticationv1.UserInfo }
@@ -215,5 +231,25 @@ func TestCredentialsAsKubeAPIServer(t *testing.T) {
 				t.Errorf("%s %q (-want +got): %s", one.Cert, one.Headers, diff)
 			}
 		}
+	}
+	recorded, err := json.Marshal(events.Events())
+	if err != nil || len(events.Events()) < len(sent.Requests) {
+		t.Errorf("%d events, %v", len(events.Events()), err)
+	}
+	metrics := httptest.NewRecorder()
+	srv.Handler().ServeHTTP(metrics, httptest.NewRequestWithContext(authn.WithUser(t.Context(), authn.System()), http.MethodGet, "/metrics", nil))
+	var lines strings.Builder
+	for _, line := range logs.All() {
+		fmt.Fprintln(&lines, line.Message, line.ContextMap())
+	}
+	for where, text := range map[string]string{"an answer": answers.String(), "the log": lines.String(), "an audit event": string(recorded), "a metric": metrics.Body.String()} {
+		for _, secret := range append(slices.Collect(maps.Keys(tokenStatuses())), "token-alice", "token-bob", "TOKEN-ADMIN", "0123456789abcde", "Token-Alice", "dG9rZW4tYWxpY2U") {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s contains the credential %s", where, secret)
+			}
+		}
+	}
+	if logs.Len() == 0 {
+		t.Error("the log is empty")
 	}
 }

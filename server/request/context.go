@@ -28,6 +28,8 @@ type Values struct {
 	Holder flowcontrol.Holder
 	// Hold counts memory for the request: see the function Hold. nil: memory is not counted.
 	Hold func(bytes int64) error
+	// Latency records where the time of the request goes; nil: nothing is recorded.
+	Latency *Latency
 }
 
 type valuesKey struct{}

@@ -30,6 +30,7 @@ const (
 	FilterReceivedAt   = "received-at"    // filters.ReceivedAt
 	FilterAddress      = "address"        // filters.Address
 	FilterRequestInfo  = "request-info"   // filters.RequestInfo
+	FilterSlow         = "slow"           // filters.Slow
 	FilterLog          = "log"            // filters.Log
 	FilterRetryAfter   = "retry-after"    // filters.RetryAfter
 	FilterHSTS         = "hsts"           // filters.HSTS
@@ -84,6 +85,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterReceivedAt, filters.ReceivedAt(time.Now)},                              // deadlines count from here, by time.Now and not Options.Now
 		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
 		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it
+		{FilterSlow, filters.Slow(o.Observe.Logger, o.Observe.SlowRequest)},           // around all parts of a request whose time is measured
 		{FilterLog, filters.Log(o.Observe.Logger)},                                    // receives the final code of every answer below
 		{FilterRetryAfter, filters.RetryAfter(s.turnsAway)},                           // at shutdown; the log has these answers
 		{FilterHSTS, filters.HSTS(o.Serving.HSTS...)},                                 // before any filter can answer: every answer has the header

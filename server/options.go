@@ -170,12 +170,18 @@ type Policy struct {
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger receives starts, stops, panics, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
+	// Logger receives starts, stops, panics, slow requests, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
 	// that leave metadata.managedFields as they were. Of the latter two it receives at most 10 a second each. nil logs nothing.
 	Logger *zap.Logger
+	// SlowRequest is the time from which the Logger receives a line about a request, with the parts in which the time went. 0 is 500 ms,
+	// negative is no line. Watches and other requests that last have no line. See filters.Slow.
+	SlowRequest time.Duration
 	// Checks are further health checks.
 	Checks []Check
 }
+
+// defaultSlow is the default of Observe.SlowRequest, as in kube-apiserver.
+const defaultSlow = 500 * time.Millisecond
 
 // complete checks o and sets the defaults of the fields that are zero.
 func (o Options) complete() (Options, error) {
@@ -230,6 +236,7 @@ func (o Options) complete() (Options, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Observe.SlowRequest = cmp.Or(o.Observe.SlowRequest, defaultSlow)
 	if o.Observe.Logger == nil {
 		o.Observe.Logger = zap.NewNop()
 	}

@@ -205,7 +205,7 @@ func (s *Server) waitReady(ctx context.Context) bool {
 // the reason; /readyz does not show the reason.
 func (s *Server) CheckReady(ctx context.Context) error {
 	for _, c := range s.health.of("readyz") {
-		if err := c.Check(ctx); err != nil {
+		if err := c.Check(ctx); err != nil && !c.advises {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}

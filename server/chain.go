@@ -38,6 +38,7 @@ const (
 	FilterGoAway       = "goaway"         // filters.GoAway
 	FilterOrigin       = "origin"         // filters.Origin
 	FilterInFlightWait = "in-flight-wait" // filters.WaitGroup.Filter
+	FilterLasting      = "lasting"        // filters.Lasting.Filter
 	FilterDeadline     = "deadline"       // filters.Deadline
 	FilterTimeout      = "timeout"        // filters.Timeout
 	FilterWarnings     = "warnings"       // filters.Warnings
@@ -93,6 +94,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterGoAway, filters.GoAway(o.Serving.GoAwayChance)},                        // outside of in-flight-wait: requests that end a connection finish
 		{FilterOrigin, filters.Origin(o.Serving.AllowOrigin)},                         // before a browser's certificate authenticates the request
 		{FilterInFlightWait, s.requests.Filter()},                                     // at shutdown, requests that are past here finish, and no others pass
+		{FilterLasting, s.lasting.Filter()},                                           // behind in-flight-wait: those that are refused at shutdown do not count
 		{FilterDeadline, filters.Deadline(o.Limits.RequestTimeout, auditor.Answered)}, // the time authentication takes counts
 		{FilterTimeout, filters.Timeout(m.TimedOut)},                                  // answers at the deadline; the filters below run in another goroutine
 		{FilterWarnings, filters.Warnings()},                                          // collects warnings from all below, and writes their headers
@@ -121,7 +123,9 @@ func Guards() []string {
 }
 
 // turnsAway reports whether new requests are to go to another server, because this one ends.
-func (s *Server) turnsAway() bool { return s.opts.Serving.ShutdownRetryAfter && s.life.Err() != nil }
+func (s *Server) turnsAway() bool {
+	return s.opts.Serving.ShutdownRetryAfter && (s.draining.Load() || s.life.Err() != nil)
+}
 
 // Chain returns the names of the filters of this server, outermost filter first.
 func (s *Server) Chain() []string {

@@ -60,7 +60,7 @@ func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"recover", "unread-body", "audit-id", "header-fields", "received-at", "address", "request-info", "slow", "log", "retry-after", "hsts", "cache-control", "goaway", "origin",
-		"in-flight-wait", "deadline", "timeout", "warnings", "cors", "policy", "authenticate", "audit", "impersonate", "in-flight", "header-bytes", "authorize",
+		"in-flight-wait", "lasting", "deadline", "timeout", "warnings", "cors", "policy", "authenticate", "audit", "impersonate", "in-flight", "header-bytes", "authorize",
 		"long-running", "metrics",
 	}
 	srv, err := server.New(server.Options{})

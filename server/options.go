@@ -95,6 +95,11 @@ type Serving struct {
 	// Retry-After; see filters.RetryAfter. Otherwise the listener is closed first, and requests on open connections are answered
 	// with 503 and Retry-After.
 	ShutdownRetryAfter bool
+	// ShutdownWatchGrace is the time over which watches end at the end of the server, one after the other, so that their clients do not
+	// all connect to another server at once; 0 ends all at the same time. Watches then take some 500 bytes more each. Requests
+	// that last and are no watches, such as those that have taken over their connection, go on until all other requests have
+	// ended, and then for CloseDelay.
+	ShutdownWatchGrace time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. An address of a
 	// proxy that is not named here counts as one client, and one client may have half of all connections. Name only proxies that
@@ -219,8 +224,8 @@ func (o Options) complete() (Options, error) {
 			return o, errors.New("server: Serving.Proxies has a zero or invalid prefix: use netip.ParsePrefix or netip.PrefixFrom")
 		}
 	}
-	if o.Serving.ShutdownDelay < 0 || o.Serving.LivezGrace < 0 {
-		return o, errors.New("server: Serving.ShutdownDelay and Serving.LivezGrace must not be negative")
+	if o.Serving.ShutdownDelay < 0 || o.Serving.LivezGrace < 0 || o.Serving.ShutdownWatchGrace < 0 {
+		return o, errors.New("server: Serving.ShutdownDelay, Serving.LivezGrace and Serving.ShutdownWatchGrace must not be negative")
 	}
 	if c := o.Serving.GoAwayChance; !(c >= 0 && c <= 0.02) {
 		return o, fmt.Errorf("server: Serving.GoAwayChance %v: want a number from 0 to 0.02", c)

@@ -36,10 +36,11 @@ type recorder struct {
 	code     int   // 0: nothing has been written
 	size     int64 // bytes of the body, as it is sent
 	hijacked bool
-	cause    error            // the reason for a code of 500 or more, if SetCause was called
-	body     *unreadBody      // begins is called when the response begins; may be nil
-	started  func(code int)   // called when the response begins; may be nil
-	latency  *request.Latency // gets the time of writes; may be nil
+	cause    error               // the reason for a code of 500 or more, if SetCause was called
+	body     *unreadBody         // begins is called when the response begins; may be nil
+	started  func(code int)      // called when the response begins; may be nil
+	latency  *request.Latency    // gets the time of writes; may be nil
+	taken    func(conn net.Conn) // called when the connection is hijacked; may be nil
 }
 
 func (r *recorder) seen() *recorder { return r }
@@ -111,5 +112,8 @@ func (r *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		r.started(http.StatusSwitchingProtocols)
 	}
 	r.hijacked = r.hijacked || err == nil
+	if err == nil && r.taken != nil {
+		r.taken(conn)
+	}
 	return conn, rw, err
 }

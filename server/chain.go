@@ -27,6 +27,7 @@ const (
 	FilterUnreadBody   = "unread-body"    // filters.UnreadBody
 	FilterAuditID      = "audit-id"       // filters.AuditID
 	FilterHeaderFields = "header-fields"  // filters.HeaderFields
+	FilterStarting     = "starting"       // filters.Starting
 	FilterReceivedAt   = "received-at"    // filters.ReceivedAt
 	FilterAddress      = "address"        // filters.Address
 	FilterRequestInfo  = "request-info"   // filters.RequestInfo
@@ -83,6 +84,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterUnreadBody, filters.UnreadBody(0)},                                     // before any filter can answer without reading the body
 		{FilterAuditID, filters.AuditID()},                                            // before any filter can answer: every answer has the ID
 		{FilterHeaderFields, filters.HeaderFields(maxHeaderFields)},                   // before any filter looks at the fields
+		{FilterStarting, filters.Starting(s.isWhole)},                                 // as early as can be: what was not served when a request came may be served when it is routed
 		{FilterReceivedAt, filters.ReceivedAt(time.Now)},                              // deadlines count from here, by time.Now and not Options.Now
 		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
 		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it

@@ -209,7 +209,14 @@ func (s *Server) CheckReady(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
+	s.whole.Store(true)
 	return nil
+}
+
+// isWhole reports whether the server has begun to serve everything that its extensions serve at the start, which is when it is ready
+// for the first time. Nobody waits for that if Handler is mounted, so that a request looks.
+func (s *Server) isWhole(r *http.Request) bool {
+	return s.whole.Load() || !s.serves.Load() && s.CheckReady(r.Context()) == nil
 }
 
 // delay calls the functions of BeforeStop, and serves as before for Serving.ShutdownDelay, or until Close is called or the listener

@@ -27,9 +27,11 @@ const (
 	FilterUnreadBody   = "unread-body"    // filters.UnreadBody
 	FilterAuditID      = "audit-id"       // filters.AuditID
 	FilterHeaderFields = "header-fields"  // filters.HeaderFields
+	FilterStarting     = "starting"       // filters.Starting
 	FilterReceivedAt   = "received-at"    // filters.ReceivedAt
 	FilterAddress      = "address"        // filters.Address
 	FilterRequestInfo  = "request-info"   // filters.RequestInfo
+	FilterSlow         = "slow"           // filters.Slow
 	FilterLog          = "log"            // filters.Log
 	FilterRetryAfter   = "retry-after"    // filters.RetryAfter
 	FilterHSTS         = "hsts"           // filters.HSTS
@@ -37,6 +39,7 @@ const (
 	FilterGoAway       = "goaway"         // filters.GoAway
 	FilterOrigin       = "origin"         // filters.Origin
 	FilterInFlightWait = "in-flight-wait" // filters.WaitGroup.Filter
+	FilterLasting      = "lasting"        // filters.Lasting.Filter
 	FilterDeadline     = "deadline"       // filters.Deadline
 	FilterTimeout      = "timeout"        // filters.Timeout
 	FilterWarnings     = "warnings"       // filters.Warnings
@@ -81,9 +84,11 @@ func (s *Server) chain() []NamedFilter {
 		{FilterUnreadBody, filters.UnreadBody(0)},                                     // before any filter can answer without reading the body
 		{FilterAuditID, filters.AuditID()},                                            // before any filter can answer: every answer has the ID
 		{FilterHeaderFields, filters.HeaderFields(maxHeaderFields)},                   // before any filter looks at the fields
+		{FilterStarting, filters.Starting(s.isWhole)},                                 // as early as can be: what was not served when a request came may be served when it is routed
 		{FilterReceivedAt, filters.ReceivedAt(time.Now)},                              // deadlines count from here, by time.Now and not Options.Now
 		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
 		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it
+		{FilterSlow, filters.Slow(o.Observe.Logger, o.Observe.SlowRequest)},           // around all parts of a request whose time is measured
 		{FilterLog, filters.Log(o.Observe.Logger)},                                    // receives the final code of every answer below
 		{FilterRetryAfter, filters.RetryAfter(s.turnsAway)},                           // at shutdown; the log has these answers
 		{FilterHSTS, filters.HSTS(o.Serving.HSTS...)},                                 // before any filter can answer: every answer has the header
@@ -91,6 +96,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterGoAway, filters.GoAway(o.Serving.GoAwayChance)},                        // outside of in-flight-wait: requests that end a connection finish
 		{FilterOrigin, filters.Origin(o.Serving.AllowOrigin)},                         // before a browser's certificate authenticates the request
 		{FilterInFlightWait, s.requests.Filter()},                                     // at shutdown, requests that are past here finish, and no others pass
+		{FilterLasting, s.lasting.Filter()},                                           // behind in-flight-wait: those that are refused at shutdown do not count
 		{FilterDeadline, filters.Deadline(o.Limits.RequestTimeout, auditor.Answered)}, // the time authentication takes counts
 		{FilterTimeout, filters.Timeout(m.TimedOut)},                                  // answers at the deadline; the filters below run in another goroutine
 		{FilterWarnings, filters.Warnings()},                                          // collects warnings from all below, and writes their headers
@@ -119,7 +125,9 @@ func Guards() []string {
 }
 
 // turnsAway reports whether new requests are to go to another server, because this one ends.
-func (s *Server) turnsAway() bool { return s.opts.Serving.ShutdownRetryAfter && s.life.Err() != nil }
+func (s *Server) turnsAway() bool {
+	return s.opts.Serving.ShutdownRetryAfter && (s.draining.Load() || s.life.Err() != nil)
+}
 
 // Chain returns the names of the filters of this server, outermost filter first.
 func (s *Server) Chain() []string {

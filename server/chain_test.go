@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -59,8 +60,8 @@ func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells)
 func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"recover", "unread-body", "audit-id", "header-fields", "received-at", "address", "request-info", "log", "retry-after", "hsts", "cache-control", "goaway", "origin",
-		"in-flight-wait", "deadline", "timeout", "warnings", "cors", "policy", "authenticate", "audit", "impersonate", "in-flight", "header-bytes", "authorize",
+		"recover", "unread-body", "audit-id", "header-fields", "starting", "received-at", "address", "request-info", "slow", "log", "retry-after", "hsts", "cache-control", "goaway", "origin",
+		"in-flight-wait", "lasting", "deadline", "timeout", "warnings", "cors", "policy", "authenticate", "audit", "impersonate", "in-flight", "header-bytes", "authorize",
 		"long-running", "metrics",
 	}
 	srv, err := server.New(server.Options{})
@@ -124,4 +125,54 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	}
 	code, body = call(t, anybody, "GET", srv.URL+swellsPath+"neap", "")
 	wantCode(t, 200, code, body)
+}
+
+// Each filter can be left out, and the server still serves, except for the filters that guard it, which take Serving.TrustFilters.
+// With that, each can also be replaced.
+func TestEachFilterCanBeLeftOutOrReplaced(t *testing.T) {
+	t.Parallel()
+	plain, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = plain.Close() }()
+	pass := func(next http.Handler) http.Handler { return next }
+	for _, name := range plain.Chain() {
+		leaveOut := func(l []server.NamedFilter) []server.NamedFilter {
+			return slices.DeleteFunc(l, func(f server.NamedFilter) bool { return f.Name == name })
+		}
+		replace := func(l []server.NamedFilter) []server.NamedFilter {
+			l[indexOf(l, name)].Filter = pass
+			return l
+		}
+		guard := slices.Contains(server.Guards(), name)
+		for what, serving := range map[string]server.Serving{
+			"left out": {Filters: leaveOut}, "left out with trust": {Filters: leaveOut, TrustFilters: true}, "replaced with trust": {Filters: replace, TrustFilters: true},
+		} {
+			srv, err := server.New(server.Options{Groups: []server.Group{widgets()}, Serving: serving})
+			if refused := guard && !serving.TrustFilters; (err != nil) != refused {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+			if err != nil {
+				continue
+			}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", widgetsPath, http.NoBody)
+			r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+			w := httptest.NewRecorder()
+			srv.Handler().ServeHTTP(w, r)
+			want := http.StatusOK
+			switch name {
+			case server.FilterAuthenticate: // there is no user whom authorization could allow anything
+				want = http.StatusForbidden
+			case server.FilterRequestInfo: // nobody knows which resource the request is for
+				want = http.StatusNotFound
+			}
+			if w.Code != want {
+				t.Errorf("%s %s: answered %d %s", name, what, w.Code, w.Body)
+			}
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }

@@ -278,7 +278,7 @@ func TestFiltersCanBeRearranged(t *testing.T) {
 			return server.InsertAfter(list, server.FilterRequestInfo, server.NamedFilter{Name: "stamp", Filter: stamp})
 		},
 	}})
-	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info record stamp log") || strings.Contains(chain, "in-flight header-bytes") {
+	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info record stamp slow log") || strings.Contains(chain, "in-flight header-bytes") {
 		t.Errorf("chain: %s", chain)
 	}
 	resp, err := srv.Client().Get(srv.URL + widgetsPath)

@@ -237,7 +237,7 @@ func (h *Host) Admit(plugins ...admission.Plugin) error {
 	plugins = slices.Clone(plugins)
 	return h.i.do(func(m *members) {
 		for _, p := range plugins {
-			_ = m.plugins.Set(untilReady(p))
+			_ = m.plugins.Set(timed(untilReady(p)))
 			h.s.checkMember(admissionCheck+p.Name, p.Mutator, p.Validator)
 		}
 	})

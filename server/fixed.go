@@ -12,6 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // fixed serves the paths that are not API resources.
@@ -137,17 +139,27 @@ func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
 
 func (f *fixed) notFound(w http.ResponseWriter, r *http.Request) { f.s.notFound(w, r) }
 
-// notFound answers with 404, unless a not-found handler of an extension answers, and returns true. As in kube-apiserver the answer is
+// notFound answers with 404, unless a not-found handler of an extension answers, and returns true. The answer to a request that came
+// before the server was whole is 503. As in kube-apiserver the answer is
 // a Status below a group whose objects have Go types, and a text everywhere else.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) bool {
 	switch group, ok := groupOf(r.URL.Path); {
 	case s.elsewhere(w, r):
+	case request.IsEarly(r.Context()):
+		response.Error(w, r, errStarting())
 	case ok && s.set.HasGoTypes(group):
 		response.Refuse(w, r, http.StatusNotFound)
 	default:
 		http.NotFound(w, r)
 	}
 	return true
+}
+
+// errStarting is the error of requests for paths that are not served yet, or never will be.
+func errStarting() error {
+	err := apierrors.NewServiceUnavailable("the request has been made before all known HTTP paths have been installed, please try again")
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 5}
+	return err
 }
 
 // elsewhere has the not-found handlers of extensions answer a request, and reports whether one of them has.

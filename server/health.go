@@ -24,7 +24,8 @@ type Check struct {
 	// ReadyOnly leaves the check out of /healthz and /livez. Its failure means that the server is alive, but not ready to serve.
 	ReadyOnly bool
 
-	starts bool // of a hook: /livez passes while Serving.LivezGrace lasts
+	starts  bool // of a hook: /livez passes while Serving.LivezGrace lasts
+	advises bool // its failure is told, and does not fail the endpoint
 }
 
 // health serves /healthz, /livez and /readyz, in the form of
@@ -97,6 +98,10 @@ func (h *health) all(endpoint string) http.HandlerFunc {
 			}
 			err := c.Check(r.Context())
 			h.onCheck(c.Name, endpoint, err)
+			if err != nil && c.advises {
+				fmt.Fprintf(&report, "[-]%s failed, and does not count: reason withheld\n", c.Name)
+				continue
+			}
 			if err != nil {
 				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 				fmt.Fprintf(&failures, "%s: %v; ", c.Name, err)

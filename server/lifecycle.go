@@ -205,11 +205,18 @@ func (s *Server) waitReady(ctx context.Context) bool {
 // the reason; /readyz does not show the reason.
 func (s *Server) CheckReady(ctx context.Context) error {
 	for _, c := range s.health.of("readyz") {
-		if err := c.Check(ctx); err != nil {
+		if err := c.Check(ctx); err != nil && !c.advises {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
+	s.whole.Store(true)
 	return nil
+}
+
+// isWhole reports whether the server has begun to serve everything that its extensions serve at the start, which is when it is ready
+// for the first time. Nobody waits for that if Handler is mounted, so that a request looks.
+func (s *Server) isWhole(r *http.Request) bool {
+	return s.whole.Load() || !s.serves.Load() && s.CheckReady(r.Context()) == nil
 }
 
 // delay calls the functions of BeforeStop, and serves as before for Serving.ShutdownDelay, or until Close is called or the listener
@@ -249,13 +256,21 @@ func (s *Server) stop(ctx context.Context) {
 
 // drain ends watches, lets other requests finish, and closes the connections.
 func (s *Server) drain(hs *http.Server) {
-	s.end()
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Limits.RequestTimeout)
+	grace := s.opts.Serving.ShutdownWatchGrace
+	s.draining.Store(true)
+	if grace == 0 {
+		s.end()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.opts.Limits.RequestTimeout, grace))
 	defer cancel()
 	s.requests.Close()
-	drained := make(chan struct{})
+	watchless, drained := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(drained)
+		if grace > 0 {
+			s.endWatches(ctx, grace)
+		}
+		close(watchless)
 		if s.requests.Wait(ctx) != nil {
 			return // the time is over, or all connections are closed
 		}
@@ -272,8 +287,29 @@ func (s *Server) drain(hs *http.Server) {
 	if err := hs.Shutdown(ctx); err != nil {
 		_ = hs.Close() // the error is that of listeners, which Shutdown has closed already
 	}
+	<-watchless // Shutdown does not wait for WebSockets
 	cancel()
 	<-drained
+	s.endLasting()
+}
+
+// endLasting ends the requests that last and have not ended with the others.
+func (s *Server) endLasting() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastMoment)
+	defer cancel()
+	s.lasting.End(ctx)
+}
+
+// lastMoment is the time in which the handlers of requests that last should return when these are ended.
+const lastMoment = time.Second
+
+// endWatches ends the watches over a time, or when ctx or the server ends, and then all that ends with the server.
+func (s *Server) endWatches(ctx context.Context, grace time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	s.lasting.EndWatches(ctx, grace)
+	s.end()
 }
 
 // awaitWatches waits until the watches, which end by themselves, have written their ends. A client that does not read holds it for

@@ -46,8 +46,8 @@ import (
 //     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly at
-// once, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as
+// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly, at
+// once or over Serving.ShutdownWatchGrace, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as
 // Close does. The error says that some requests did not finish, or is that of Close.
 //
 // Call Server.Shutdown before the method Shutdown of the http.Server, which waits for all requests and does not end watches:
@@ -56,9 +56,12 @@ func (s *Server) Handler() http.Handler { return s.handler }
 //
 // A server that Run or Serve serves needs no call of Shutdown. Shutdown may be called more than once, and after Close.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.end()
+	s.leaving.Store(true)
+	s.draining.Store(true)
 	s.requests.Close()
+	s.endWatches(ctx, s.opts.Serving.ShutdownWatchGrace)
 	err := s.requests.Wait(ctx)
+	s.endLasting()
 	if err != nil {
 		err = fmt.Errorf("server: some requests have not finished: %w", err)
 	}

@@ -95,6 +95,11 @@ type Serving struct {
 	// Retry-After; see filters.RetryAfter. Otherwise the listener is closed first, and requests on open connections are answered
 	// with 503 and Retry-After.
 	ShutdownRetryAfter bool
+	// ShutdownWatchGrace is the time over which watches end at the end of the server, one after the other, so that their clients do not
+	// all connect to another server at once; 0 ends all at the same time. Watches then take some 500 bytes more each. Requests
+	// that last and are no watches, such as those that have taken over their connection, go on until all other requests have
+	// ended, and then for CloseDelay.
+	ShutdownWatchGrace time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. An address of a
 	// proxy that is not named here counts as one client, and one client may have half of all connections. Name only proxies that
@@ -171,12 +176,18 @@ type Policy struct {
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger receives starts, stops, panics, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
+	// Logger receives starts, stops, panics, slow requests, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
 	// that leave metadata.managedFields as they were. Of the latter two it receives at most 10 a second each. nil logs nothing.
 	Logger *zap.Logger
+	// SlowRequest is the time from which the Logger receives a line about a request, with the parts in which the time went. 0 is 500 ms,
+	// negative is no line. Watches and other requests that last have no line. See filters.Slow.
+	SlowRequest time.Duration
 	// Checks are further health checks.
 	Checks []Check
 }
+
+// defaultSlow is the default of Observe.SlowRequest, as in kube-apiserver.
+const defaultSlow = 500 * time.Millisecond
 
 // complete checks o and sets the defaults of the fields that are zero.
 func (o Options) complete() (Options, error) {
@@ -214,8 +225,8 @@ func (o Options) complete() (Options, error) {
 			return o, errors.New("server: Serving.Proxies has a zero or invalid prefix: use netip.ParsePrefix or netip.PrefixFrom")
 		}
 	}
-	if o.Serving.ShutdownDelay < 0 || o.Serving.LivezGrace < 0 {
-		return o, errors.New("server: Serving.ShutdownDelay and Serving.LivezGrace must not be negative")
+	if o.Serving.ShutdownDelay < 0 || o.Serving.LivezGrace < 0 || o.Serving.ShutdownWatchGrace < 0 {
+		return o, errors.New("server: Serving.ShutdownDelay, Serving.LivezGrace and Serving.ShutdownWatchGrace must not be negative")
 	}
 	if c := o.Serving.GoAwayChance; !(c >= 0 && c <= 0.02) {
 		return o, fmt.Errorf("server: Serving.GoAwayChance %v: want a number from 0 to 0.02", c)
@@ -231,6 +242,7 @@ func (o Options) complete() (Options, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Observe.SlowRequest = cmp.Or(o.Observe.SlowRequest, defaultSlow)
 	if o.Observe.Logger == nil {
 		o.Observe.Logger = zap.NewNop()
 	}

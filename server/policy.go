@@ -192,7 +192,7 @@ func newPolicy(o Policy) (*policy, error) {
 func (m *members) begin(o Policy) error {
 	for i, plugin := range o.Admission {
 		plugin.Name = nameOption(i, plugin)
-		if err := m.plugins.Set(untilReady(plugin)); err != nil {
+		if err := m.plugins.Set(timed(untilReady(plugin))); err != nil {
 			return fmt.Errorf("server: Policy.Admission[%d]: %w", i, err)
 		}
 	}

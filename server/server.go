@@ -53,6 +53,7 @@ type Server struct {
 	filters   []NamedFilter
 	handler   http.Handler
 	requests  *filters.WaitGroup // requests that have not ended, without watches
+	lasting   *filters.Lasting   // watches, if they end one after the other, and other requests that last
 	inFlight  *flowcontrol.InFlight
 	watches   *flowcontrol.Budget // watches and other requests that last
 	bytes     *flowcontrol.Budget // bytes that requests hold
@@ -64,7 +65,9 @@ type Server struct {
 	hooks      hooks
 	panics     *background.Panics // of hooks
 	failure    chan error         // what ends the server while it serves
+	whole      atomic.Bool        // the server has been ready
 	leaving    atomic.Bool        // /readyz fails, because the server will end
+	draining   atomic.Bool        // requests are refused, because the server ends
 	life       context.Context    // ends with the server; watches and background work end with it
 	end        context.CancelFunc
 	probing    context.Context // ends when the storage is about to be closed; health checks end with it
@@ -132,6 +135,7 @@ func (s *Server) open() error {
 		return errors.Join(err, backend.Close())
 	}
 	s.requests = filters.NewWaitGroup()
+	s.lasting = filters.NewLasting(s.opts.Serving.ShutdownWatchGrace > 0)
 	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
 	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
 	s.openMetrics()

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,6 +78,78 @@ func TestShutdownRetryAfter(t *testing.T) {
 	}
 	if got := finish(); got != "201 Created" {
 		t.Errorf("the request under way was answered %q", got)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+}
+
+// With Serving.ShutdownWatchGrace watches end one after the other, cleanly, while other requests are refused.
+func TestShutdownWatchGrace(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Serving.ShutdownWatchGrace = time.Hour
+	srv := run(t, o)
+	auth := "Bearer " + srv.Credentials().Token
+	c := srv.client(t)
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", auth)
+	watch, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+	over := make(chan string, 1)
+	go func() {
+		rest, err := io.ReadAll(watch.Body)
+		over <- fmt.Sprintf("%q %v", rest, err)
+		close(over)
+	}()
+	srv.stop()
+	eventually(t, "requests are refused", func() bool {
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath, nil)
+		req.Header.Set("Authorization", auth)
+		resp, err := c.Do(req)
+		if err != nil { // the listener is closed
+			return true
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusServiceUnavailable
+	})
+	select {
+	case got := <-over:
+		t.Errorf("the watch ended at once: %s", got)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := srv.Close(); err != nil { // ends the grace
+		t.Error(err)
+	}
+	if got, ok := <-over; ok && got != `"" <nil>` {
+		t.Errorf("the watch ended with %s, want a clean end", got)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+}
+
+// A watch that ends in its turn lets the server end before its time is over.
+func TestShutdownWatchGraceEnds(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Serving.ShutdownWatchGrace = 20 * time.Millisecond
+	srv := run(t, o)
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+	watch, err := srv.client(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+	srv.stop()
+	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {
+		t.Errorf("the watch ended with %q, %v; want a clean end", rest, err)
 	}
 	if err := <-srv.ended; err != nil {
 		t.Error(err)

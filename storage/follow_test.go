@@ -226,7 +226,7 @@ func TestReplay(t *testing.T) {
 	}{
 		"memory":   {backend: b, want: math.MaxInt64},
 		"dear":     {backend: dear{b}, want: 7},
-		"observed": {backend: dear{b}, hooks: storage.Hooks{Requested: func(storage.Operation, time.Duration, error) {}}, want: 7},
+		"observed": {backend: dear{b}, hooks: storage.Hooks{Requested: func(context.Context, storage.Operation, time.Duration, error) {}}, want: 7},
 	} {
 		o, err := storagetest.GadgetOptions()
 		if err != nil {

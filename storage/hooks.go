@@ -10,8 +10,8 @@ import (
 // many goroutines concurrently, and must return quickly.
 type Hooks struct {
 	// Requested is called after each request to the backend, with its duration and its error. A commit that finds the key at
-	// another revision has no error here. A watch counts as a request until it has begun.
-	Requested func(operation Operation, took time.Duration, err error)
+	// another revision has no error here. A watch counts as a request until it has begun. ctx is that of the caller.
+	Requested func(ctx context.Context, operation Operation, took time.Duration, err error)
 	// Listed is called for each list that succeeds, after its last portion was read, with its costs.
 	Listed func(Listed)
 }
@@ -40,11 +40,11 @@ type Listed struct {
 // observed is a Backend that calls tell for each request.
 type observed struct {
 	Backend
-	tell func(operation Operation, took time.Duration, err error)
+	tell func(ctx context.Context, operation Operation, took time.Duration, err error)
 }
 
 // observe returns a wrapper of b that calls tell for each request. It wraps stater, too, if it is not nil.
-func observe(b Backend, stater Stater, tell func(Operation, time.Duration, error)) (Backend, Stater) {
+func observe(b Backend, stater Stater, tell func(context.Context, Operation, time.Duration, error)) (Backend, Stater) {
 	o := observed{b, tell}
 	if stater != nil {
 		stater = observedStater{stater, tell}
@@ -56,7 +56,7 @@ func observe(b Backend, stater Stater, tell func(Operation, time.Duration, error
 func (o observed) Get(ctx context.Context, key string, at int64) (GetResult, error) {
 	began := time.Now()
 	res, err := o.Backend.Get(ctx, key, at)
-	o.tell(OpGet, time.Since(began), err)
+	o.tell(ctx, OpGet, time.Since(began), err)
 	return res, err
 }
 
@@ -68,7 +68,7 @@ func (o observed) Range(ctx context.Context, r Range) (RangeResult, error) {
 	}
 	began := time.Now()
 	res, err := o.Backend.Range(ctx, r)
-	o.tell(operation, time.Since(began), err)
+	o.tell(ctx, operation, time.Since(began), err)
 	return res, err
 }
 
@@ -87,7 +87,7 @@ func (o observed) Commit(ctx context.Context, c Commit) (CommitResult, error) {
 	if errors.Is(err, ErrConflict) {
 		reported = nil
 	}
-	o.tell(operation, time.Since(began), reported)
+	o.tell(ctx, operation, time.Since(began), reported)
 	return res, err
 }
 
@@ -95,20 +95,20 @@ func (o observed) Commit(ctx context.Context, c Commit) (CommitResult, error) {
 func (o observed) Watch(ctx context.Context, w WatchRange) (Feed, error) {
 	began := time.Now()
 	feed, err := o.Backend.Watch(ctx, w)
-	o.tell(OpWatch, time.Since(began), err)
+	o.tell(ctx, OpWatch, time.Since(began), err)
 	return feed, err
 }
 
 // observedStater is a Stater that calls tell for each request. Stat counts as a get.
 type observedStater struct {
 	Stater
-	tell func(operation Operation, took time.Duration, err error)
+	tell func(ctx context.Context, operation Operation, took time.Duration, err error)
 }
 
 // Stat implements Stater.
 func (o observedStater) Stat(ctx context.Context, key string) (Stat, error) {
 	began := time.Now()
 	stat, err := o.Stater.Stat(ctx, key)
-	o.tell(OpGet, time.Since(began), err)
+	o.tell(ctx, OpGet, time.Since(began), err)
 	return stat, err
 }

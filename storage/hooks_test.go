@@ -26,7 +26,7 @@ type requests struct {
 func (r *requests) hooks() storage.Hooks {
 	r.counts = map[string]int{}
 	return storage.Hooks{
-		Requested: func(operation storage.Operation, took time.Duration, err error) {
+		Requested: func(_ context.Context, operation storage.Operation, took time.Duration, err error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.counts[fmt.Sprintf("%s, failed: %t, took less than nothing: %t", operation, err != nil, took < 0)]++

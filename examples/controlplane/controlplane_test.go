@@ -330,10 +330,10 @@ func TestWhatCannotStart(t *testing.T) {
 // The first line lists exactly the flags without effect, and the program serves nevertheless.
 func TestFlagsWithoutEffect(t *testing.T) {
 	t.Parallel()
-	without := strings.Fields(`--advertise-address=127.0.0.1 --allow-privileged=true --audit-log-path=audit.log --audit-policy-file=audit.yaml
+	without := strings.Fields(`--advertise-address=127.0.0.1 --allow-privileged=true --contention-profiling=true
 		--egress-selector-config-file=e --emulated-version=1.36 --enable-admission-plugins=NodeRestriction,PodSecurity --enable-aggregator-routing
 		--enable-bootstrap-token-auth=true --encryption-provider-config=e --endpoint-reconciler-type=none --event-ttl=1h --feature-gates=A=true
-		--goaway-chance=0.01 --kubelet-client-certificate=c --kubelet-client-key=k --max-requests-inflight=400 --oidc-issuer-url=https://a
+		--kubelet-client-certificate=c --kubelet-client-key=k --max-requests-inflight=400 --oidc-issuer-url=https://a
 		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --requestheader-allowed-names=front --requestheader-client-ca-file=c
 		--runtime-config=api/all=true --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k
 		--service-cluster-ip-range=10.96.0.0/16 --service-node-port-range=30000-32767 --storage-backend=etcd3 --tls-min-version=VersionTLS13 --v=2

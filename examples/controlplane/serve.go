@@ -57,6 +57,7 @@ func listening(err error) error {
 // last, because they serve what no other extension serves.
 func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 	list := []server.Extension{
+		auditing(o.Audit, log),
 		builtin.New(builtin.Options{NoNamespaceAdmission: !slices.Contains(o.AdmissionPlugins, namespaceLifecycle), Logger: log}),
 		crd.New(crd.Options{Logger: log}),
 	}
@@ -84,6 +85,8 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 		Storage: opener,
 		Serving: server.Serving{
 			Listen: o.Listen(), Credentials: own.credentials, Kubeconfig: own.kubeconfig, Certificate: own.serving,
+			AllowOrigin: o.AllowOrigin(), HSTS: o.HSTS, GoAwayChance: o.GoAwayChance,
+			LivezGrace: o.LivezGrace, ShutdownDelay: o.ShutdownDelay, ShutdownRetryAfter: o.ShutdownRetryAfter, ShutdownWatchGrace: o.ShutdownWatchGrace,
 			Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
 		},
 		Policy:  server.Policy{Authenticator: authenticator, NoAdministrator: givesUsers(o), Authorizer: firstAuthorizer(o)},

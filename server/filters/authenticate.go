@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/internal/transport"
@@ -46,7 +47,9 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		if len(o.Audiences) > 0 {
 			r = r.WithContext(authn.WithAudiences(r.Context(), o.Audiences))
 		}
+		began := time.Now()
 		resp, err := a.Authenticate(r)
+		p.values.Latency.Add(request.Authentication, time.Since(began))
 		if err == nil && resp != nil && !meantFor(resp.Audiences, o.Audiences) {
 			resp, err = nil, fmt.Errorf("the credential is valid for the audiences %q, and the server identifies as %q", resp.Audiences, o.Audiences)
 		}

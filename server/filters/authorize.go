@@ -3,6 +3,7 @@ package filters
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
@@ -28,7 +29,9 @@ func Authorize(a authz.Authorizer) Filter {
 			return false
 		}
 		attributes := Attributes(p.user(), info)
+		began := time.Now()
 		verdict, reason, err := a.Authorize(p.r.Context(), attributes)
+		p.values.Latency.Add(request.Authorization, time.Since(began))
 		switch {
 		case verdict == authz.Allow:
 			request.Annotate(p, decisionAnnotation, "allow")

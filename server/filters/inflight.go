@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
@@ -27,7 +28,9 @@ func FlowControl(turns flowcontrol.Controller, onReject ...func(r *http.Request)
 		if request.IsLongRunning(info) {
 			return true
 		}
+		began := time.Now()
 		release, err := turns.Admit(p.r.Context(), info.Attributes(p.user()))
+		p.values.Latency.Add(request.Queueing, time.Since(began))
 		if err != nil {
 			turnAway(p.w, p.r, err, onReject)
 			return false

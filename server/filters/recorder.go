@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"time"
+
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // watched is a ResponseWriter that records the response.
@@ -33,9 +36,11 @@ type recorder struct {
 	code     int   // 0: nothing has been written
 	size     int64 // bytes of the body, as it is sent
 	hijacked bool
-	cause    error          // the reason for a code of 500 or more, if SetCause was called
-	body     *unreadBody    // begins is called when the response begins; may be nil
-	started  func(code int) // called when the response begins; may be nil
+	cause    error               // the reason for a code of 500 or more, if SetCause was called
+	body     *unreadBody         // begins is called when the response begins; may be nil
+	started  func(code int)      // called when the response begins; may be nil
+	latency  *request.Latency    // gets the time of writes; may be nil
+	taken    func(conn net.Conn) // called when the connection is hijacked; may be nil
 }
 
 func (r *recorder) seen() *recorder { return r }
@@ -65,6 +70,10 @@ func (r *recorder) WriteHeader(code int) {
 // Write implements http.ResponseWriter.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.note(http.StatusOK)
+	if r.latency != nil {
+		began := time.Now()
+		defer func() { r.latency.Add(request.Writing, time.Since(began)) }()
+	}
 	n, err := r.ResponseWriter.Write(p)
 	r.size += int64(n)
 	return n, err
@@ -103,5 +112,8 @@ func (r *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		r.started(http.StatusSwitchingProtocols)
 	}
 	r.hijacked = r.hijacked || err == nil
+	if err == nil && r.taken != nil {
+		r.taken(conn)
+	}
 	return conn, rw, err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +54,7 @@ func (c *call) readBody() ([]byte, error) {
 	if c.r.Body == nil { // a request made in process
 		return nil, nil
 	}
+	defer request.Took(c.ctx, request.Receiving, time.Now())
 	if c.maxBody > 0 && c.r.ContentLength > c.maxBody {
 		return nil, tooLarge(c.maxBody)
 	}
@@ -95,6 +98,7 @@ func tooLarge(limit int64) error {
 // decode decodes a body into an object of the URL's version. It warns of unknown and duplicate fields, or refuses the body if v
 // is Strict.
 func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.Object, error) {
+	defer request.Took(c.ctx, request.Decoding, time.Now())
 	if c.Untyped() {
 		d, err := c.decodeUntyped(f, body, v)
 		if err == nil {

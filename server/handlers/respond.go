@@ -1,8 +1,11 @@
 package handlers
 
 import (
+	"time"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
+	"github.com/keelson-dev/keelson/server/request"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -14,7 +17,9 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	})
 	a.Begin(c.ctx.Context, c.Objects, f)
 	buf := c.takeBuffer()
+	began := time.Now()
 	text, err := a.Alone(buf, c.converted(c.ctx, c.remembered(it)))
+	request.Took(c.ctx, request.Encoding, began)
 	if err == nil {
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
@@ -33,8 +38,10 @@ func (c *call) respondBytes(out *body, code int, contentType string, text []byte
 
 // respondList answers with a list, in the form f.
 func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
-	buf := c.takeBuffer()
+	buf, began, latency := c.takeBuffer(), time.Now(), request.LatencyFrom(c.ctx)
+	before := latency.Of(request.Writing) + latency.Of(request.Storing)
 	err := c.newListWriter(f, src).respond(c, lm, buf)
+	latency.Add(request.Encoding, time.Since(began)-latency.Of(request.Writing)-latency.Of(request.Storing)+before)
 	c.giveBuffer(buf) // as in respondOne
 	return err
 }

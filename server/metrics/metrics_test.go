@@ -158,8 +158,8 @@ func TestCacheHooks(t *testing.T) {
 	h.Initial(0)
 	h.Outrun()
 	s := m.Store(widgets().GroupResource())
-	s.Requested(storage.OpCreate, time.Second, nil)
-	s.Requested(storage.OpGet, time.Second, storage.ErrUnavailable)
+	s.Requested(t.Context(), storage.OpCreate, time.Second, nil)
+	s.Requested(t.Context(), storage.OpGet, time.Second, storage.ErrUnavailable)
 	for name, lines := range map[string][]string{
 		"apiserver_watch_cache_initializations_total":               {`{group="example.com",resource="widgets"} 1`},
 		"apiserver_watch_cache_initialization_duration_seconds_sum": {`{group="example.com",resource="widgets"} 1`},

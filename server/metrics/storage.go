@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"context"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +63,8 @@ func (m *Registry) Size(of storage.Sizer) {
 	)
 }
 
-// Store returns the hooks that count the calls that the store of a resource makes to its backend.
+// Store returns the hooks that count the calls that the store of a resource makes to its backend, and that add their time to the
+// request.Latency of a request.
 func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
 	s := m.storage
 	took := map[storage.Operation]func() prometheus.Observer{}
@@ -70,7 +73,8 @@ func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
 	}
 	lists := s.from(of, fromBackend)
 	return storage.Hooks{
-		Requested: func(operation storage.Operation, d time.Duration, err error) {
+		Requested: func(ctx context.Context, operation storage.Operation, d time.Duration, err error) {
+			request.LatencyFrom(ctx).Add(request.Storing, d)
 			if observe := took[operation]; observe != nil {
 				observe().Observe(d.Seconds())
 			}

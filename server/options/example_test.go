@@ -10,7 +10,7 @@ import (
 func ExampleParse() {
 	args := []string{ // os.Args[1:] in a program
 		"--storage-file=objects.db", "--bind-address=127.0.0.1", "--secure-port=8443", "--authorization-mode=RBAC",
-		"--enable-admission-plugins=PodSecurity", "--audit-policy-file=audit.yaml",
+		"--enable-admission-plugins=PodSecurity", "--encryption-provider-config=keys.yaml",
 	}
 	program := options.Program{
 		Name: "controlplane", Version: "v1.0.0",
@@ -38,8 +38,8 @@ func ExampleParse() {
 	_, err = options.Parse(program, []string{"--storage-file=objects.db", "--authorization-mode=Webhook"})
 	fmt.Println(err)
 	// Output:
-	// without effect: --audit-policy-file
 	// without effect: --enable-admission-plugins=PodSecurity
+	// without effect: --encryption-provider-config
 	// listen on 127.0.0.1:8443
 	// objects are in objects.db
 	// authorization by [RBAC]

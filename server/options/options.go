@@ -4,8 +4,8 @@
 //
 // All flags of kube-apiserver 1.37 are accepted, and the types of their values are checked. Flags that have an effect set the
 // fields of [Options]. [Options.WithoutEffect] lists the other flags that were given; a program should print them when it starts.
-// Among the flags without effect are --runtime-config, those of TLS versions, encryption at rest and audit, and admission
-// plug-ins that the program does not have. Do not rely on these.
+// Among the flags without effect are --runtime-config, those of TLS versions and encryption at rest, and admission plug-ins that
+// the program does not have. Do not rely on these.
 //
 // Two flags of authorization are errors, since a server that ignored them would allow more than they permit:
 // --authorization-config, and --authorization-mode with a mode that the program does not have. A flag that kube-apiserver does
@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 )
 
 // Program describes the program that is started. Name is required.
@@ -37,7 +38,7 @@ type Options struct {
 	// Print, unless empty, is the text for --help or --version. The program should print it to standard output and end with exit
 	// code 0. All other fields are then zero.
 	Print string
-	// WithoutEffect are the flags that were given and have no effect, such as "--audit-policy-file", sorted. If only some values
+	// WithoutEffect are the flags that were given and have no effect, such as "--runtime-config", sorted. If only some values
 	// of a flag have no effect, it has these values, as in "--enable-admission-plugins=PodSecurity".
 	WithoutEffect []string
 
@@ -49,6 +50,17 @@ type Options struct {
 	CertDir string
 	// TLSCertFile and TLSPrivateKeyFile are the files of the serving certificate and its key. Both are given or both are empty.
 	TLSCertFile, TLSPrivateKeyFile string
+
+	// CORSAllowedOrigins are regular expressions of origins; see AllowOrigin. HSTS are directives for server.Serving.HSTS.
+	CORSAllowedOrigins, HSTS []string
+	// GoAwayChance, LivezGrace, ShutdownDelay, ShutdownRetryAfter and ShutdownWatchGrace are for the fields of these names of
+	// server.Serving.
+	GoAwayChance                                  float64
+	LivezGrace, ShutdownDelay, ShutdownWatchGrace time.Duration
+	ShutdownRetryAfter                            bool
+
+	// Audit says what is recorded, and where.
+	Audit Audit
 
 	// AnonymousAuth allows requests without a credential. It is true by default.
 	AnonymousAuth bool
@@ -114,5 +126,9 @@ func (o *Options) check() error {
 	bad(len(o.EtcdServers) == 0 && o.StorageFile == "", "--etcd-servers or --storage-file must be specified")
 	bad(len(o.EtcdServers) > 0 && o.StorageFile != "", "--etcd-servers and --storage-file must not be given together: objects are kept in one of them")
 	bad((o.EtcdCertFile == "") != (o.EtcdKeyFile == ""), "--etcd-certfile and --etcd-keyfile must be given together")
-	return errors.Join(all...)
+	bad(!(o.GoAwayChance >= 0 && o.GoAwayChance <= 0.02), "--goaway-chance %v must be between 0 and 0.02", o.GoAwayChance)
+	bad(o.LivezGrace < 0, "--livez-grace-period must not be negative")
+	bad(o.ShutdownDelay < 0, "--shutdown-delay-duration must not be negative")
+	bad(o.ShutdownWatchGrace < 0, "--shutdown-watch-termination-grace-period must not be negative")
+	return errors.Join(append(all, o.checkBrowsers(), o.Audit.check())...)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -33,6 +34,15 @@ func TestDefaults(t *testing.T) {
 	want := &options.Options{
 		SecurePort: 6443, BindAddress: got.BindAddress, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry", AnonymousAuth: true,
 		AuthorizationModes: []string{"AlwaysAllow"}, AdmissionPlugins: []string{"NamespaceLifecycle"}, StorageFile: "objects.db",
+		Audit: options.Audit{
+			Log: options.AuditLog{Format: "json", MaxAge: 366, MaxBackup: 100, MaxSize: 100, AuditDelivery: options.AuditDelivery{
+				Version: "audit.k8s.io/v1", Mode: "blocking", Buffer: 10000, BatchSize: 1, MaxEventBytes: 102400, MaxBatchBytes: 10485760,
+			}},
+			Webhook: options.AuditWebhook{Backoff: 10 * time.Second, AuditDelivery: options.AuditDelivery{
+				Version: "audit.k8s.io/v1", Mode: "batch", Buffer: 10000, BatchSize: 400, BatchWait: 30 * time.Second, Throttle: true, QPS: 10, Burst: 15,
+				MaxEventBytes: 102400, MaxBatchBytes: 10485760,
+			}},
+		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
 		t.Error(diff)
@@ -57,6 +67,7 @@ func TestEffect(t *testing.T) {
 		SecurePort: 1234, BindAddress: got.BindAddress, CertDir: "certs", TLSCertFile: "c", TLSPrivateKeyFile: "k",
 		ClientCAFile: "ca", TokenAuthFile: "t", AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
 		AdmissionPlugins: []string{"NamespaceExists", "AlwaysDeny"},
+		Audit:            got.Audit,
 		EtcdServers:      []string{"http://a:1", "http://b:2", "http://c:3"}, EtcdPrefix: "/x", EtcdCAFile: "ec", EtcdCertFile: "ef", EtcdKeyFile: "ek",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
@@ -64,6 +75,52 @@ func TestEffect(t *testing.T) {
 	}
 	if got.Listen() != "[::1]:1234" {
 		t.Errorf("it listens on %s", got.Listen())
+	}
+}
+
+func TestEffectOnAuditAndShutdown(t *testing.T) {
+	side := func(name string) []string {
+		return strings.Fields(strings.ReplaceAll(`--X-version=audit.k8s.io/v1 --X-mode=blocking-strict --X-batch-buffer-size=1 --X-batch-max-size=2 --X-batch-max-wait=3s
+			--X-batch-throttle-enable=true --X-batch-throttle-qps=4.5 --X-batch-throttle-burst=5 --X-truncate-enabled --X-truncate-max-event-size=6
+			--X-truncate-max-batch-size=7`, "X", name))
+	}
+	got, err := parse(slices.Concat(side("audit-log"), side("audit-webhook"), []string{
+		"--audit-policy-file=p", "--audit-log-path=l", "--audit-log-format=legacy", "--audit-log-maxage=1", "--audit-log-maxbackup=2", "--audit-log-maxsize=3",
+		"--audit-log-compress", "--audit-webhook-config-file=w", "--audit-webhook-initial-backoff=9s",
+		"--goaway-chance=0.01", "--livez-grace-period=1s", "--shutdown-delay-duration=2s", "--shutdown-send-retry-after",
+		"--shutdown-watch-termination-grace-period=3s", "--strict-transport-security-directives=max-age=1,preload", `--cors-allowed-origins=//a\.example(:|$),^https://b$`,
+	})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := options.AuditDelivery{
+		Version: "audit.k8s.io/v1", Mode: "blocking-strict", Buffer: 1, BatchSize: 2, BatchWait: 3 * time.Second, Throttle: true, QPS: 4.5, Burst: 5,
+		Truncate: true, MaxEventBytes: 6, MaxBatchBytes: 7,
+	}
+	want := *got
+	want.Audit = options.Audit{
+		PolicyFile: "p", Log: options.AuditLog{Path: "l", Format: "legacy", MaxAge: 1, MaxBackup: 2, MaxSize: 3, Compress: true, AuditDelivery: both},
+		Webhook: options.AuditWebhook{ConfigFile: "w", Backoff: 9 * time.Second, AuditDelivery: both},
+	}
+	want.GoAwayChance, want.LivezGrace, want.ShutdownDelay, want.ShutdownWatchGrace = 0.01, time.Second, 2*time.Second, 3*time.Second
+	want.ShutdownRetryAfter, want.HSTS, want.WithoutEffect = true, []string{"max-age=1", "preload"}, nil
+	want.CORSAllowedOrigins = []string{`//a\.example(:|$)`, "^https://b$"}
+	if diff := cmp.Diff(&want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+		t.Error(diff)
+	}
+	allow := got.AllowOrigin()
+	for origin, want := range map[string]bool{
+		"https://a.example": true, "http://a.example:80": true, "https://aXexample": false, "https://a.example.org": false, "https://b": true, "https://b:1": false,
+	} {
+		if allow(origin) != want {
+			t.Errorf("%s is allowed: %v", origin, !want)
+		}
+	}
+	if got, err = parse("--audit-webhook-batch-initial-backoff=7s", "--audit-log-mode=foo", "--audit-log-maxage=-1"); err != nil || got.Audit.Webhook.Backoff != 7*time.Second {
+		t.Errorf("an old name, and wrong flags of a log that is not there: %v", err)
+	}
+	if got, err = parse(); err != nil || got.AllowOrigin() != nil {
+		t.Errorf("without origins: %v", err)
 	}
 }
 
@@ -149,6 +206,30 @@ func TestRefused(t *testing.T) {
 		{"--enable-admission-plugins=Foo", `--enable-admission-plugins: plugin "Foo" is unknown`},
 		{"--disable-admission-plugins=Foo", `--disable-admission-plugins: plugin "Foo" is unknown`},
 		{"--enable-admission-plugins=PodSecurity --disable-admission-plugins=PodSecurity", "--enable-admission-plugins and --disable-admission-plugins both have PodSecurity"},
+		{"--goaway-chance=0.03", "--goaway-chance 0.03 must be between 0 and 0.02"},
+		{"--goaway-chance=NaN", "--goaway-chance NaN must be between 0 and 0.02"},
+		{"--goaway-chance=x", `invalid argument "x" for "--goaway-chance" flag`},
+		{"--livez-grace-period=-1s", "--livez-grace-period must not be negative"},
+		{"--shutdown-delay-duration=-1s", "--shutdown-delay-duration must not be negative"},
+		{"--shutdown-watch-termination-grace-period=-1s", "--shutdown-watch-termination-grace-period must not be negative"},
+		{"--strict-transport-security-directives=max-age=1,foo", `"foo" is no directive`},
+		{"--cors-allowed-origins=(", "--cors-allowed-origins: error parsing regexp"},
+		{"--cors-allowed-origins=foo$", `"foo$" also matches hosts that end with it`},
+		{"--cors-allowed-origins=^foo", `"^foo" also matches hosts that begin with it`},
+		{"--audit-log-path=a --audit-log-mode=foo", `--audit-log-mode: "foo" is no mode: use batch, blocking, blocking-strict`},
+		{"--audit-log-path=a --audit-log-format=foo", `--audit-log-format: "foo" is no format`},
+		{"--audit-log-path=a --audit-log-version=audit.k8s.io/v1beta1", `--audit-log-version: "audit.k8s.io/v1beta1" is no version of events`},
+		{"--audit-log-path=a --audit-log-maxage=-1", "--audit-log-maxage -1 must not be negative"},
+		{"--audit-log-path=a --audit-log-maxbackup=-1", "--audit-log-maxbackup -1 must not be negative"},
+		{"--audit-log-path=a --audit-log-maxsize=-1", "--audit-log-maxsize -1 must not be negative"},
+		{"--audit-log-path=a --audit-log-mode=batch --audit-log-batch-buffer-size=0", "--audit-log-batch-buffer-size 0 must be positive"},
+		{"--audit-log-path=a --audit-log-mode=batch --audit-log-batch-throttle-enable", "--audit-log-batch-throttle-qps 0 must be positive"},
+		{"--audit-log-path=a --audit-log-truncate-enabled --audit-log-truncate-max-batch-size=7", "--audit-log-truncate-max-batch-size 7 must not be less than"},
+		{"--audit-webhook-config-file=a --audit-webhook-batch-max-size=0", "--audit-webhook-batch-max-size 0 must be positive"},
+		{"--audit-webhook-config-file=a --audit-webhook-batch-max-wait=-1s", "--audit-webhook-batch-max-wait -1s must not be negative"},
+		{"--audit-webhook-config-file=a --audit-webhook-batch-throttle-burst=0", "--audit-webhook-batch-throttle-burst 0 must be positive"},
+		{"--audit-webhook-config-file=a --audit-webhook-initial-backoff=0", "--audit-webhook-initial-backoff 0s must be positive"},
+		{"--audit-webhook-config-file=a --audit-webhook-truncate-enabled --audit-webhook-truncate-max-event-size=0", "--audit-webhook-truncate-max-event-size 0 must be positive"},
 		{"--version=v1.30.0", "the version that is reported cannot be set"},
 		{"--version=x", "want true, false or raw"},
 	} {
@@ -195,7 +276,7 @@ func TestHelpAndVersion(t *testing.T) {
 		}
 		for _, want := range []string{
 			`\n  plane \[flags\]\n`, `(?m)^ +--secure-port int .*\(default 6443\)`, `(?m)^ +--storage-file string `,
-			`(?m)^ +--audit-log-path string +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
+			`(?m)^ +--oidc-ca-file string +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
 			`(?m)^Authorization modes: AlwaysAllow, AlwaysDeny, RBAC\.$`, `(?m)^Admission plug-ins: AlwaysDeny, NamespaceLifecycle, NamespaceExists\.$`,
 		} {
 			if !regexp.MustCompile(want).MatchString(got.Print) {
@@ -236,7 +317,9 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 	defer file.Close()
 	effective := strings.Fields(`anonymous-auth authorization-mode bind-address cert-dir client-ca-file disable-admission-plugins
 		enable-admission-plugins etcd-cafile etcd-certfile etcd-keyfile etcd-prefix etcd-servers secure-port tls-cert-file
-		tls-private-key-file token-auth-file help version`)
+		tls-private-key-file token-auth-file help version
+		cors-allowed-origins strict-transport-security-directives goaway-chance livez-grace-period shutdown-delay-duration
+		shutdown-send-retry-after shutdown-watch-termination-grace-period`)
 	lines, count := bufio.NewScanner(file), 0
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "#") {
@@ -244,7 +327,7 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		}
 		name, kind, _ := strings.Cut(lines.Text(), " ")
 		count++
-		if slices.Contains(effective, name) || name == "authorization-config" {
+		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || name == "authorization-config" {
 			continue
 		}
 		sample, ok := samples[kind]

@@ -77,11 +77,14 @@ func (f flag) declare(fs *pflag.FlagSet, o *Options) {
 	case "stringArray":
 		fs.StringArrayVarP(new([]string), f.name, f.short, nil, f.text())
 	case "duration":
-		fs.DurationVarP(new(time.Duration), f.name, f.short, 0, f.text())
+		v := target[time.Duration](f, o)
+		fs.DurationVarP(v, f.name, f.short, *v, f.text())
 	case "float":
-		fs.Float64VarP(new(float64), f.name, f.short, 0, f.text())
+		v := target[float64](f, o)
+		fs.Float64VarP(v, f.name, f.short, *v, f.text())
 	case "float32":
-		fs.Float32VarP(new(float32), f.name, f.short, 0, f.text())
+		v := target[float32](f, o)
+		fs.Float32VarP(v, f.name, f.short, *v, f.text())
 	case "int32Slice":
 		fs.Int32SliceVarP(new([]int32), f.name, f.short, nil, f.text())
 	case "stringToString":
@@ -150,6 +153,6 @@ func refused(set map[string]flag) error {
 func defaults() *Options {
 	return &Options{
 		SecurePort: 6443, BindAddress: net.IPv4zero, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
-		AnonymousAuth: true,
+		AnonymousAuth: true, Audit: defaultAudit(),
 	}
 }

@@ -17,8 +17,8 @@ func servingFlags() []flag {
 		{name: "permit-port-sharing", kind: "bool", help: "Listen with SO_REUSEPORT."},
 		{name: "advertise-address", kind: "ip", help: "IP address that the members of the cluster reach the server at."},
 		{name: "external-hostname", kind: "string", help: "Host name in URLs that the server generates."},
-		{name: "cors-allowed-origins", kind: "strings", help: "Regular expressions of the origins that browsers may send requests from."},
-		{name: "strict-transport-security-directives", kind: "strings", help: "Directives of the header Strict-Transport-Security."},
+		{name: "cors-allowed-origins", kind: "strings", help: "Regular expressions of the origins whose pages may send requests. Each has ^ or // for its beginning, and $ or : for its end.", effect: func(o *Options) any { return &o.CORSAllowedOrigins }},
+		{name: "strict-transport-security-directives", kind: "strings", help: "Directives of the header Strict-Transport-Security: max-age=N, includeSubDomains, preload.", effect: func(o *Options) any { return &o.HSTS }},
 	}
 }
 
@@ -58,10 +58,10 @@ func limitFlags() []flag {
 		{name: "max-mutating-requests-inflight", kind: "int", help: "Writes that are served at the same time."},
 		{name: "max-connection-bytes-per-sec", kind: "int", help: "Bytes a second of a connection of a long request."},
 		{name: "enable-priority-and-fairness", kind: "bool", help: "Requests wait in fair queues, by priority."},
-		{name: "goaway-chance", kind: "float", help: "Share of requests after which an HTTP/2 connection is closed."},
-		{name: "livez-grace-period", kind: "duration", help: "How long /livez succeeds while the server starts."},
-		{name: "shutdown-delay-duration", kind: "duration", help: "How long the server goes on serving after SIGTERM."},
-		{name: "shutdown-send-retry-after", kind: "bool", help: "Answer requests with Retry-After while the server shuts down."},
-		{name: "shutdown-watch-termination-grace-period", kind: "duration", help: "How long watches may take to end when the server shuts down."},
+		{name: "goaway-chance", kind: "float", help: "Share of requests after which an HTTP/2 connection is closed, from 0 to 0.02.", effect: func(o *Options) any { return &o.GoAwayChance }},
+		{name: "livez-grace-period", kind: "duration", help: "How long /livez succeeds while the server starts.", effect: func(o *Options) any { return &o.LivezGrace }},
+		{name: "shutdown-delay-duration", kind: "duration", help: "How long the server goes on serving after SIGTERM.", effect: func(o *Options) any { return &o.ShutdownDelay }},
+		{name: "shutdown-send-retry-after", kind: "bool", help: "Answer requests with Retry-After while the server shuts down.", effect: func(o *Options) any { return &o.ShutdownRetryAfter }},
+		{name: "shutdown-watch-termination-grace-period", kind: "duration", help: "How long watches may take to end when the server shuts down.", effect: func(o *Options) any { return &o.ShutdownWatchGrace }},
 	}
 }

@@ -17,6 +17,7 @@ type Values struct {
 	Info     *Info     // what the request is for; nil: the request has not been resolved
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
+	Early    bool      // see IsEarly
 	Warnings *Warnings // warnings for the answer; nil: warnings are dropped
 	// Annotations are for the audit events of the request; nil: annotations are dropped, since there are no events.
 	Annotations *Annotations
@@ -28,6 +29,8 @@ type Values struct {
 	Holder flowcontrol.Holder
 	// Hold counts memory for the request: see the function Hold. nil: memory is not counted.
 	Hold func(bytes int64) error
+	// Latency records where the time of the request goes; nil: nothing is recorded.
+	Latency *Latency
 }
 
 type valuesKey struct{}
@@ -98,6 +101,12 @@ func ReceivedFrom(ctx context.Context) (time.Time, bool) {
 		return v.Received, !v.Received.IsZero()
 	}
 	return time.Time{}, false
+}
+
+// IsEarly reports whether the request of a context came before the server had begun to serve everything that it will serve.
+func IsEarly(ctx context.Context) bool {
+	v := valuesOf(ctx)
+	return v != nil && v.Early
 }
 
 // WithHolder returns a context with the Holder that the request counts for; see [HolderFrom].

@@ -91,6 +91,7 @@ func (w *Webhook) Convert(ctx context.Context, in []*unstructured.Unstructured, 
 		return a.out, nil
 	}
 	err := a.convert(ctx)
+	request.Took(ctx, request.Converting, began)
 	if converted := w.factory.opts.Hooks.Converted; converted != nil {
 		a.report.Definition, a.report.To, a.report.Took, a.report.Err = w.name, to.Version, time.Since(began), err
 		a.report.From = in[a.wanted[0].index].GroupVersionKind().Version

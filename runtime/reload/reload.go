@@ -1,0 +1,170 @@
+// Package reload uses the content of a file, and uses it again when it changes, such as a policy that an operator edits while the
+// server runs.
+//
+//	file, err := reload.Open("/etc/keelson/audit-policy.yaml", func(content []byte) error {
+//		policy, err := audit.ParsePolicy(content)
+//		...
+//	}, reload.Options{})
+//	go file.Follow(ctx)
+//
+// The file is read every few seconds, and its content is compared. So a file is followed however it changes: written in place,
+// replaced by a rename, or behind a symbolic link that is replaced, as in a volume of a ConfigMap. Content that cannot be used,
+// and a file that is missing, change nothing: the content from before stays in use until the file has usable content again.
+// [File.Err] says what is wrong.
+package reload
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options are options of a File. The zero values stand for the defaults.
+type Options struct {
+	// Every is the time between two reads of the file; 0 is 10 s.
+	Every time.Duration
+	// Settle is the time for which changed content must stay the same before it is used, so that a file which is being written is not
+	// used half; 0 is 500 ms.
+	Settle time.Duration
+	// MaxBytes bounds the content; 0 is 3 MiB.
+	MaxBytes int64
+	// Tried is called after each attempt to use content that has changed, with its error. A file that cannot be read or used is tried
+	// again after Every. A nil Tried is not called.
+	Tried func(err error)
+}
+
+// File is a file whose content is in use. All methods may be called concurrently.
+type File struct {
+	path string
+	use  func(content []byte) error
+	o    Options
+
+	looking sync.Mutex        // held while the file is read and its content used; guards used
+	used    [sha256.Size]byte // hash of the content that is in use
+
+	mu  sync.Mutex // guards err
+	err error
+}
+
+// Open reads a file and calls use with its content. If use returns an error, Open fails. [File.Follow] calls use again, with content
+// that has changed. use must change nothing if it returns an error. It is never called twice at the same time, and the content
+// belongs to it.
+func Open(path string, use func(content []byte) error, o Options) (*File, error) {
+	if path == "" || use == nil || o.Every < 0 || o.Settle < 0 || o.MaxBytes < 0 {
+		return nil, errors.New("reload: want a path, a function, and options that are not negative")
+	}
+	o.Every, o.Settle, o.MaxBytes = cmp.Or(o.Every, 10*time.Second), cmp.Or(o.Settle, 500*time.Millisecond), cmp.Or(o.MaxBytes, 3<<20)
+	f := &File{path: path, use: use, o: o}
+	content, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	f.used = sha256.Sum256(content)
+	if err := use(content); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Follow reads the file again and again until ctx ends.
+func (f *File) Follow(ctx context.Context) {
+	for pause(ctx, f.o.Every) {
+		_ = f.Reload(ctx) // Err has the error
+	}
+}
+
+// Reload reads the file now. It returns the error that [File.Err] then returns, or that of ctx if it ends before.
+func (f *File) Reload(ctx context.Context) error {
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	content, hash, err := f.settled(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && hash == f.used {
+		f.set(nil)
+		return nil
+	}
+	if err == nil {
+		if err = f.use(content); err != nil {
+			err = fmt.Errorf("%s: %w", f.path, err)
+		} else {
+			f.used = hash
+		}
+	}
+	f.set(err)
+	if f.o.Tried != nil {
+		f.o.Tried(err)
+	}
+	return err
+}
+
+// Err returns the reason why the content of the file is not in use, or nil.
+func (f *File) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *File) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// settled returns the content of the file when it has stopped changing, or when it is that in use.
+func (f *File) settled(ctx context.Context) (content []byte, hash [sha256.Size]byte, err error) {
+	for before := f.used; ; before = hash {
+		if content, err = f.read(); err != nil {
+			return nil, hash, err
+		}
+		if hash = sha256.Sum256(content); hash == before || hash == f.used {
+			return content, hash, nil
+		}
+		if !pause(ctx, f.o.Settle) {
+			return nil, hash, ctx.Err()
+		}
+	}
+}
+
+// read returns the content of the file.
+func (f *File) read() ([]byte, error) {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
+		return nil, fmt.Errorf("%s is no regular file", f.path)
+	}
+	in, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	content, err := io.ReadAll(io.LimitReader(in, f.o.MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(content)) > f.o.MaxBytes:
+		return nil, fmt.Errorf("%s has more than %d bytes", f.path, f.o.MaxBytes)
+	}
+	return content, nil
+}
+
+// pause waits for d, and returns true. If ctx ends before, it returns false.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

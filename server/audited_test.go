@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,21 +81,76 @@ func TestAuditOfAServer(t *testing.T) {
 	}
 }
 
-// A server refuses a policy that asks for more than it records.
-func TestAuditLevels(t *testing.T) {
+// A server refuses a backend that cannot be used.
+func TestAuditRefuses(t *testing.T) {
 	t.Parallel()
-	b := audit.Backend{Name: "b", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.None}, {Level: audit.RequestResponse}}}, Sink: &audittest.Log{}}
-	const want = `audit backend "b": rules[1].level: RequestResponse: the objects of requests are not recorded yet: use Metadata or None`
+	b := audit.Backend{Name: "b", Policy: &audit.Policy{Rules: []audit.Rule{{Level: "All"}}}, Sink: &audittest.Log{}}
 	srv := servertest.New(t, widgets())
-	if err := host(t, srv).Audit(b); err == nil || err.Error() != "server: Host.Audit: "+want {
+	if err := host(t, srv).Audit(b); err == nil || !strings.HasPrefix(err.Error(), "server: Host.Audit: rules[0].level: ") {
 		t.Error(err)
 	}
 	o := server.Options{}
 	o.Policy.Audit = []audit.Backend{b}
-	if _, err := server.New(o); err == nil || err.Error() != "server: Policy.Audit[0]: "+want {
+	if _, err := server.New(o); err == nil || !strings.HasPrefix(err.Error(), "server: Policy.Audit[0]: rules[0].level: ") {
 		t.Error(err)
 	}
 	if err := host(t, srv).Audit(audit.Backend{Name: "b"}); !errors.Is(err, audit.ErrBackend) {
 		t.Error(err)
+	}
+}
+
+// The object of an event is that of the answer in JSON, whatever the form of the answer, its length and its compression.
+func TestAuditedAnswers(t *testing.T) {
+	t.Parallel()
+	var log audittest.Log
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Policy.Audit = []audit.Backend{{Name: "log", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.RequestResponse, Verbs: []string{"get", "list"}}}}, Sink: &log}}
+	srv := servertest.Start(t, o)
+	c := srv.Client()
+	recorded := func(accept, query string) string {
+		t.Helper()
+		log.Take()
+		call(t, c, "GET", srv.URL+widgetsPath+query, "", "Accept", accept, "Accept-Encoding", "gzip")
+		for _, e := range log.Take() {
+			if e.Stage == audit.ResponseComplete && strings.HasPrefix(e.RequestURI, widgetsPath) {
+				if e.Annotations[audit.TruncatedAnnotation] != "" {
+					return "truncated"
+				}
+				return string(e.ResponseObject)
+			}
+		}
+		t.Fatal("there is no event")
+		return ""
+	}
+	for n, size := range []int{10, 10_000, 200_000} { // in one write, in several, and compressed
+		object := `{"metadata":{"name":"w` + strconv.Itoa(n) + `","annotations":{"a":"` + strings.Repeat("x", size) + `"}}}`
+		if code, body := call(t, c, "POST", srv.URL+widgetsPath, object); code != 201 {
+			t.Fatal(code, body)
+		}
+		for _, query := range []string{"", "/w" + strconv.Itoa(n)} {
+			for _, as := range []string{"", ";as=Table;g=meta.k8s.io;v=v1"} {
+				_, body := call(t, c, "GET", srv.URL+widgetsPath+query, "", "Accept", "application/json"+as)
+				want := strings.TrimSuffix(body, "\n")
+				if as != "" {
+					want = want[:100] // the rest has ages
+				}
+				for _, format := range []string{"application/json", "application/yaml", "application/json;pretty=1"} {
+					if got := recorded(format+as, query); !strings.HasPrefix(got, want) || as == "" && got != want {
+						t.Errorf("%s%s %s: got %.300s\nwant %.300s", format, as, query, got, want)
+					}
+				}
+			}
+		}
+	}
+	for i := range 70 {
+		object := `{"metadata":{"name":"large` + strconv.Itoa(i) + `","annotations":{"a":"` + strings.Repeat("x", 250_000) + `"}}}`
+		if code, body := call(t, c, "POST", srv.URL+widgetsPath, object); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	for _, format := range []string{"application/json", "application/yaml"} {
+		if got := recorded(format, ""); got != "truncated" {
+			t.Errorf("%s: %.100s", format, got)
+		}
 	}
 }

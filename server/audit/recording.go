@@ -60,8 +60,9 @@ type Recording struct {
 	facts func() map[string]string // the annotations; may be nil
 	hooks Hooks
 
-	mu    sync.Mutex // guards event
-	event Event      // what is known so far
+	mu      sync.Mutex // guards the fields below
+	event   Event      // what is known so far
+	patched bool       // the RequestObject is a patch
 }
 
 // recorder is a backend that records the request.
@@ -178,6 +179,12 @@ func (r *Recording) Request(object json.RawMessage) {
 	r.change(func(e *Event) { e.RequestObject = object })
 }
 
+// Patch sets the patch of the request, in JSON, which must not be changed any more. Unlike an object, it is recorded with the
+// managedFields that it has. It is for requests that want [Request].
+func (r *Recording) Patch(text json.RawMessage) {
+	r.change(func(e *Event) { e.RequestObject, r.patched = text, true })
+}
+
 // Response sets the object of the answer, in JSON, which must not be changed any more. It is for requests that want
 // [RequestResponse].
 func (r *Recording) Response(object json.RawMessage) {
@@ -198,7 +205,7 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		return nil
 	}
 	r.mu.Lock()
-	all := r.event
+	all, patched := r.event, r.patched
 	r.mu.Unlock()
 	if r.facts != nil {
 		all.Annotations = r.facts()
@@ -218,7 +225,7 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 			continue
 		}
 		r.hooks.Recorded()
-		if err := to.Sink.Record(ctx, all.at(to.how)); err != nil {
+		if err := to.Sink.Record(ctx, all.at(to.how, patched)); err != nil {
 			r.hooks.Failed(to.Name, err)
 			if to.Strict {
 				refused = err
@@ -236,8 +243,8 @@ func (r *Recording) Panicked(ctx context.Context, at time.Time, reason any) {
 	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // Hooks.Failed is called
 }
 
-// at returns the part of an event that a decision wants.
-func (e *Event) at(how Decision) *Event {
+// at returns the part of an event that a decision wants. patched says that the RequestObject is a patch.
+func (e *Event) at(how Decision, patched bool) *Event {
 	out := *e
 	out.Level = how.Level
 	if !how.Level.AtLeast(Request) {
@@ -247,7 +254,10 @@ func (e *Event) at(how Decision) *Event {
 		out.ResponseObject = nil
 	}
 	if how.OmitManagedFields {
-		out.RequestObject, out.ResponseObject = withoutManagedFields(out.RequestObject), withoutManagedFields(out.ResponseObject)
+		out.ResponseObject = withoutManagedFields(out.ResponseObject)
+		if !patched {
+			out.RequestObject = withoutManagedFields(out.RequestObject)
+		}
 	}
 	return &out
 }

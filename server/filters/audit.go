@@ -25,8 +25,9 @@ type Auditor struct {
 }
 
 // Audit makes the audit events of the requests that reach it: RequestReceived before the handlers behind it, ResponseStarted when a
-// long-running request ([request.IsLongRunning]) is answered, and ResponseComplete or Panic at the end. The filters and handlers
-// behind it add what they know by [request.RecordingFrom] and [request.Annotate]. If a strict backend cannot record
+// long-running request ([request.IsLongRunning]) is answered, and ResponseComplete or Panic at the end. An answer that its handler
+// breaks off by a panic with http.ErrAbortHandler, as those of package handlers do when the client is gone, is complete: kube-apiserver
+// ends its own without a panic then. The filters and handlers behind it add what they know by [request.RecordingFrom] and [request.Annotate]. If a strict backend cannot record
 // RequestReceived, the answer is 500. Audit belongs behind [Authenticate], since the policies name users. A filter before it that
 // refuses requests has to call [Auditor.Answered].
 //
@@ -86,16 +87,26 @@ func (a Auditor) follow(p *passage, rec *audit.Recording, next http.Handler) {
 	}
 	returned := false
 	defer func() {
-		if !returned {
-			value := recover()
+		if returned {
+			return
+		}
+		value := recover()
+		if isAbort(value) {
+			a.complete(ctx, rec, answer)
+		} else {
 			rec.Panicked(ctx, time.Now(), value)
-			if value != nil {
-				panic(value)
-			}
+		}
+		if value != nil {
+			panic(value)
 		}
 	}()
 	p.to(next)
 	returned = true
+	a.complete(ctx, rec, answer)
+}
+
+// complete makes the events of a request whose answer has ended.
+func (a Auditor) complete(ctx context.Context, rec *audit.Recording, answer *recorder) {
 	if !answer.begun() {
 		a.silent(ctx, rec, answer)
 	}
@@ -123,7 +134,7 @@ func (a Auditor) Answered(r *http.Request, err error) {
 		return
 	}
 	status := response.Status(err)
-	response.Record(rec, status)
+	response.Record(rec, &status)
 	_ = rec.Reached(p, audit.ResponseStarted, time.Now(), int(status.Code)) // Hooks.Failed is called
 }
 

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"net/http"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,9 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	a.Begin(c.ctx.Context, c.Objects, f)
 	buf := c.takeBuffer()
 	text, err := a.Alone(buf, c.converted(c.ctx, c.remembered(it)))
+	if err == nil {
+		err = c.recordAnswer(it, f, text)
+	}
 	if err == nil {
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
@@ -33,8 +38,17 @@ func (c *call) respondBytes(out *body, code int, contentType string, text []byte
 
 // respondList answers with a list, in the form f.
 func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
+	l := c.newListWriter(f, src)
+	text, err := c.recordList(lm, src, f)
+	switch {
+	case err != nil:
+		return err
+	case text != nil && f.IsPlain():
+		c.respondBytes(new(body), http.StatusOK, l.ContentType(), text)
+		return nil
+	}
 	buf := c.takeBuffer()
-	err := c.newListWriter(f, src).respond(c, lm, buf)
+	err = l.respond(c, lm, buf)
 	c.giveBuffer(buf) // as in respondOne
 	return err
 }

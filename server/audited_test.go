@@ -1,12 +1,16 @@
 package server_test
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/internal/audittest"
@@ -151,6 +155,62 @@ func TestAuditedAnswers(t *testing.T) {
 	for _, format := range []string{"application/json", "application/yaml"} {
 		if got := recorded(format, ""); got != "truncated" {
 			t.Errorf("%s: %.100s", format, got)
+		}
+	}
+}
+
+// Writes that take longer than they may, or long, or whose plug-in panics, are recorded as by kube-apiserver 1.37.1: the first with the
+// answer of the handler, not that of the filter which answers in its place, the last with the stage Panic.
+func TestAuditOfUnusualWrites(t *testing.T) {
+	t.Parallel()
+	var log audittest.Log
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Policy.Audit = []audit.Backend{{Name: "log", Policy: &audit.Policy{
+		Rules: []audit.Rule{{Level: audit.RequestResponse, Verbs: []string{"create"}}}, OmitStages: []audit.Stage{audit.RequestReceived},
+	}, Sink: &log}}
+	o.Policy.Admission = admission.Chain{{Validator: admission.ValidatorFunc(func(ctx context.Context, r *admission.Request) error {
+		switch r.Name {
+		case "bad":
+			panic("sea")
+		case "slow":
+			time.Sleep(500 * time.Millisecond)
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})}}
+	srv := servertest.Start(t, o)
+	for _, test := range []struct {
+		name, timeout, stage, message string
+		code                 int
+		annotated            string
+	}{
+		{"late", "600ms", "ResponseComplete", "Timeout: request did not complete within requested timeout - context deadline exceeded", 504,
+			"authentication authorization response-write serialize-response-object total"},
+		{"slow", "30s", "ResponseComplete", "", 201, "authentication authorization response-write serialize-response-object total"},
+		{"bad", "30s", "Panic", "APIServer panic'd: sea", 500, ""},
+	} {
+		log.Take()
+		code, _ := call(t, srv.Client(), "POST", srv.URL+widgetsPath+"?timeout="+test.timeout, `{"metadata":{"name":"`+test.name+`"},"spec":{"size":1}}`)
+		var events []*audit.Event
+		for len(events) == 0 { // the filter answers before the handler
+			events = log.Take()
+			time.Sleep(time.Millisecond)
+		}
+		e := events[0]
+		const object = `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"`
+		if s := e.ResponseStatus; code != test.code || len(events) != 1 || string(e.Stage) != test.stage || s.Message != test.message || int(s.Code) != test.code ||
+			(s.Status == "Failure") != (code >= 400) || !strings.HasPrefix(string(e.RequestObject), object+test.name) {
+			t.Errorf("%d, %d events: %s %+v %s", code, len(events), e.Stage, s, e.RequestObject)
+		}
+		var keys []string
+		for _, key := range slices.Sorted(maps.Keys(e.Annotations)) {
+			if name, is := strings.CutPrefix(key, "apiserver.latency.k8s.io/"); is {
+				keys = append(keys, name)
+			}
+		}
+		if got := strings.Join(keys, " "); got != test.annotated {
+			t.Errorf("%s: the times are those of %q, want %q", test.name, got, test.annotated)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -98,6 +99,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterPolicy, filters.Policy(s.policy)},                                      // one state of all policy for the rest of the request
 		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
 			Audiences: o.Policy.Audiences, Failed: s.unauthenticated, Answered: auditor.Answered,
+			Timed: func(ctx context.Context) bool { return !auditor.Backends(ctx).Empty() },
 		})}, // before anything that depends on the user
 		{FilterAudit, filters.Audit(auditor)},                                // after authentication: policies name users; before anybody can refuse the request
 		{FilterImpersonate, filters.RefuseImpersonation()},                   // before anything that depends on the user

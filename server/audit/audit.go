@@ -41,6 +41,13 @@
 // of patches, as in kube-apiserver.
 //
 // A request for which no rule asks for more than Metadata costs nothing of this.
+//
+// # Slow requests
+//
+// The event of an answer that has ended says how long the request and its parts took, if that was at least 500 ms and the request is
+// not long-running: the annotations apiserver.latency.k8s.io/total, authentication, authorization, apf-queue-wait,
+// serialize-response-object and response-write, as in kube-apiserver. The other parts that kube-apiserver has, such as etcd and
+// mutating-webhook, are not measured.
 package audit
 
 import "slices"

@@ -22,8 +22,10 @@ type Arrival struct {
 	AuditID    string
 	RequestURI string
 	UserAgent  string
-	SourceIPs  func() []string // see Event; called if the request is recorded
-	Received   time.Time
+	// LongRunning says that the request lasts as long as the client wishes, such as a watch, so that it is never slow.
+	LongRunning bool
+	SourceIPs   func() []string // see Event; called if the request is recorded
+	Received    time.Time
 	// Annotations returns the annotations that the request has so far, in a map of the caller's own; nil stands for none.
 	Annotations func() map[string]string
 	Hooks       Hooks
@@ -58,11 +60,13 @@ type Recording struct {
 	to    []recorder
 	level Level
 	facts func() map[string]string // the annotations; may be nil
+	long  bool                     // the request is long-running
 	hooks Hooks
 
 	mu      sync.Mutex // guards the fields below
 	event   Event      // what is known so far
 	patched bool       // the RequestObject is a patch
+	took    [parts]time.Duration
 }
 
 // recorder is a backend that records the request.
@@ -105,7 +109,7 @@ func newRecording(a Arrival) *Recording {
 	if len(agent) > maxUserAgent {
 		agent = agent[:maxUserAgent] + "...TRUNCATED"
 	}
-	r := &Recording{facts: a.Annotations, hooks: a.Hooks, event: Event{
+	r := &Recording{facts: a.Annotations, long: a.LongRunning, hooks: a.Hooks, event: Event{
 		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs(), UserAgent: agent,
 		RequestReceivedTimestamp: metav1.NewMicroTime(a.Received),
 	}}
@@ -211,6 +215,7 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		all.Annotations = r.facts()
 	}
 	all.Stage, all.StageTimestamp = stage, metav1.NewMicroTime(at)
+	r.addLatencies(&all)
 	if code != 0 {
 		status := metav1.Status{}
 		if all.ResponseStatus != nil {

@@ -64,10 +64,11 @@ func (a Auditor) begin(p *passage, user *authn.User, info *request.Info) *audit.
 	attributes := info.Attributes(user)
 	rec := backends.Begin(audit.Arrival{
 		Attributes: &attributes, AuditID: p.values.AuditID, RequestURI: p.r.RequestURI, UserAgent: p.r.UserAgent(),
-		SourceIPs: func() []string { return sourceIPs(p.r) }, Received: received, Annotations: facts.All, Hooks: a.Hooks,
+		LongRunning: request.IsLongRunning(info), SourceIPs: func() []string { return sourceIPs(p.r) }, Received: received, Annotations: facts.All, Hooks: a.Hooks,
 	})
 	if rec != nil {
 		p.values.Annotations, p.values.Recording = facts, rec
+		rec.Took(audit.Authentication, p.values.Authentication)
 	}
 	return rec
 }
@@ -82,7 +83,8 @@ func (a Auditor) follow(p *passage, rec *audit.Recording, next http.Handler) {
 		return
 	}
 	ctx, answer := context.WithoutCancel(p.r.Context()), p.watch().seen()
-	if request.IsLongRunning(p.values.Info) {
+	answer.timed = !request.IsLongRunning(p.values.Info)
+	if !answer.timed {
 		answer.started = func(code int) { _ = rec.Reached(ctx, audit.ResponseStarted, time.Now(), code) }
 	}
 	returned := false
@@ -110,6 +112,7 @@ func (a Auditor) complete(ctx context.Context, rec *audit.Recording, answer *rec
 	if !answer.begun() {
 		a.silent(ctx, rec, answer)
 	}
+	rec.Took(audit.Writing, answer.writing)
 	_ = rec.Reached(ctx, audit.ResponseComplete, time.Now(), answer.final(ctx)) // Hooks.Failed is called
 }
 

@@ -1,10 +1,12 @@
 package filters
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/internal/transport"
@@ -25,6 +27,8 @@ type AuthenticateOptions struct {
 	// Answered is called for each request that is answered with 401, with the error that is the answer, such as
 	// [Auditor.Answered]. A nil Answered does nothing.
 	Answered func(r *http.Request, answer error)
+	// Timed reports whether audit events have to say how long authentication took. A nil Timed is one that returns false.
+	Timed func(ctx context.Context) bool
 }
 
 // Authenticate authenticates a request and puts the user in the context. It answers with 401, without the reason, if a returns an
@@ -40,7 +44,14 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		if len(o.Audiences) > 0 {
 			r = r.WithContext(authn.WithAudiences(r.Context(), o.Audiences))
 		}
+		var from time.Time
+		if o.Timed != nil && o.Timed(p) {
+			from = time.Now()
+		}
 		resp, err := a.Authenticate(r)
+		if !from.IsZero() {
+			p.values.Authentication = time.Since(from)
+		}
 		if err == nil && resp != nil && !meantFor(resp.Audiences, o.Audiences) {
 			resp, err = nil, fmt.Errorf("the credential is valid for the audiences %q, and the server identifies as %q", resp.Audiences, o.Audiences)
 		}

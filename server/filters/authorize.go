@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 )
@@ -28,7 +29,10 @@ func Authorize(a authz.Authorizer) Filter {
 			return false
 		}
 		attributes := Attributes(p.user(), info)
+		rec := p.values.Recording
+		from := rec.Now()
 		verdict, reason, err := a.Authorize(p.r.Context(), attributes)
+		rec.Since(audit.Authorization, from)
 		switch {
 		case verdict == authz.Allow:
 			request.Annotate(p, decisionAnnotation, "allow")

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 )
@@ -27,7 +29,12 @@ func FlowControl(turns flowcontrol.Controller, onReject ...func(r *http.Request)
 		if request.IsLongRunning(info) {
 			return true
 		}
+		rec := p.values.Recording
+		from := rec.Now()
 		release, err := turns.Admit(p.r.Context(), info.Attributes(p.user()))
+		if waited := time.Since(from); !from.IsZero() && waited >= time.Millisecond {
+			rec.Took(audit.Queueing, waited)
+		}
 		if err != nil {
 			turnAway(p.w, p.r, err, onReject)
 			return false

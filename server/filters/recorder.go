@@ -2,8 +2,10 @@ package filters
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
+	"time"
 )
 
 // watched is a ResponseWriter that records the response.
@@ -36,6 +38,8 @@ type recorder struct {
 	cause    error          // the reason for a code of 500 or more, if SetCause was called
 	body     *unreadBody    // begins is called when the response begins; may be nil
 	started  func(code int) // called when the response begins; may be nil
+	timed    bool           // writing is measured
+	writing  time.Duration  // how long writes of the body took
 }
 
 func (r *recorder) seen() *recorder { return r }
@@ -65,7 +69,15 @@ func (r *recorder) WriteHeader(code int) {
 // Write implements http.ResponseWriter.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.note(http.StatusOK)
-	n, err := r.ResponseWriter.Write(p)
+	return r.write(r.ResponseWriter, p)
+}
+
+// write writes a part of the body to w.
+func (r *recorder) write(w io.Writer, p []byte) (int, error) {
+	if r.timed {
+		defer func(from time.Time) { r.writing += time.Since(from) }(time.Now())
+	}
+	n, err := w.Write(p)
 	r.size += int64(n)
 	return n, err
 }

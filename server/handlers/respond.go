@@ -4,12 +4,14 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // respondOne answers with one object, in the form f.
 func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
+	defer c.rec.Since(audit.Serializing, c.rec.Now())
 	a := new(struct {
 		wire.Writer
 		body
@@ -38,6 +40,7 @@ func (c *call) respondBytes(out *body, code int, contentType string, text []byte
 
 // respondList answers with a list, in the form f.
 func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
+	defer c.rec.Since(audit.Serializing, c.rec.Now())
 	l := c.newListWriter(f, src)
 	text, err := c.recordList(lm, src, f)
 	switch {

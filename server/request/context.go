@@ -20,6 +20,8 @@ type Values struct {
 	Warnings *Warnings // warnings for the answer; nil: warnings are dropped
 	// Annotations are for the audit events of the request; nil: annotations are dropped, since there are no events.
 	Annotations *Annotations
+	// Authentication is how long it took to authenticate the request; 0: it is not known.
+	Authentication time.Duration
 	// Recording makes the audit events of the request; nil: there are none.
 	Recording *audit.Recording
 	// Policy decides about the request. It is taken once for the whole request. nil: each decision uses the current policy.

@@ -48,9 +48,11 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	rec := request.RecordingFrom(r.Context())
+	defer rec.Since(audit.Serializing, rec.Now())
 	mediaType, body, accepted := encode(r, status)
 	if accepted { // as in kube-apiserver, an answer in a format that the client does not accept is not recorded
-		Record(request.RecordingFrom(r.Context()), &status)
+		Record(rec, &status)
 	}
 	h.Set("Content-Type", mediaType)
 	w.WriteHeader(int(status.Code))

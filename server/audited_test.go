@@ -189,8 +189,8 @@ func TestAuditOfUnusualWrites(t *testing.T) {
 	srv := servertest.Start(t, o)
 	for _, test := range []struct {
 		name, timeout, stage, message string
-		code                 int
-		annotated            string
+		code                          int
+		annotated                     string
 	}{
 		{"late", "600ms", "ResponseComplete", "Timeout: request did not complete within requested timeout - context deadline exceeded", 504,
 			"authentication authorization response-write serialize-response-object total"},

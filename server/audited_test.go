@@ -1,11 +1,17 @@
 package server_test
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/internal/audittest"
@@ -80,21 +86,138 @@ func TestAuditOfAServer(t *testing.T) {
 	}
 }
 
-// A server refuses a policy that asks for more than it records.
-func TestAuditLevels(t *testing.T) {
+// A server refuses a backend that cannot be used.
+func TestAuditRefuses(t *testing.T) {
 	t.Parallel()
-	b := audit.Backend{Name: "b", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.None}, {Level: audit.RequestResponse}}}, Sink: &audittest.Log{}}
-	const want = `audit backend "b": rules[1].level: RequestResponse: the objects of requests are not recorded yet: use Metadata or None`
+	b := audit.Backend{Name: "b", Policy: &audit.Policy{Rules: []audit.Rule{{Level: "All"}}}, Sink: &audittest.Log{}}
 	srv := servertest.New(t, widgets())
-	if err := host(t, srv).Audit(b); err == nil || err.Error() != "server: Host.Audit: "+want {
+	if err := host(t, srv).Audit(b); err == nil || !strings.HasPrefix(err.Error(), "server: Host.Audit: rules[0].level: ") {
 		t.Error(err)
 	}
 	o := server.Options{}
 	o.Policy.Audit = []audit.Backend{b}
-	if _, err := server.New(o); err == nil || err.Error() != "server: Policy.Audit[0]: "+want {
+	if _, err := server.New(o); err == nil || !strings.HasPrefix(err.Error(), "server: Policy.Audit[0]: rules[0].level: ") {
 		t.Error(err)
 	}
 	if err := host(t, srv).Audit(audit.Backend{Name: "b"}); !errors.Is(err, audit.ErrBackend) {
 		t.Error(err)
+	}
+}
+
+// The object of an event is that of the answer in JSON, whatever the form of the answer, its length and its compression.
+func TestAuditedAnswers(t *testing.T) {
+	t.Parallel()
+	var log audittest.Log
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Policy.Audit = []audit.Backend{{Name: "log", Policy: &audit.Policy{Rules: []audit.Rule{
+		{Level: audit.None, Users: []string{"unseen"}}, {Level: audit.RequestResponse, Verbs: []string{"get", "list"}},
+	}}, Sink: &log}}
+	srv := servertest.Start(t, o)
+	c := srv.Client()
+	unseen := srv.ClientOf(srv.AddUser(authn.User{Name: "unseen", Groups: []string{"system:masters"}}))
+	recorded := func(accept, query string) string {
+		t.Helper()
+		log.Take()
+		call(t, c, "GET", srv.URL+widgetsPath+query, "", "Accept", accept, "Accept-Encoding", "gzip")
+		for _, e := range log.Take() {
+			if e.Stage == audit.ResponseComplete && strings.HasPrefix(e.RequestURI, widgetsPath) {
+				if e.Annotations[audit.TruncatedAnnotation] != "" {
+					return "truncated"
+				}
+				return string(e.ResponseObject)
+			}
+		}
+		t.Fatal("there is no event")
+		return ""
+	}
+	for n, size := range []int{10, 10_000, 200_000} { // in one write, in several, and compressed
+		object := `{"metadata":{"name":"w` + strconv.Itoa(n) + `","annotations":{"a":"` + strings.Repeat("x", size) + `"}}}`
+		if code, body := call(t, c, "POST", srv.URL+widgetsPath, object); code != 201 {
+			t.Fatal(code, body)
+		}
+		for _, query := range []string{"", "/w" + strconv.Itoa(n)} {
+			for _, as := range []string{"", ";as=Table;g=meta.k8s.io;v=v1"} {
+				_, body := call(t, unseen, "GET", srv.URL+widgetsPath+query, "", "Accept", "application/json"+as)
+				if _, seen := call(t, c, "GET", srv.URL+widgetsPath+query, "", "Accept", "application/json"+as); as == "" && seen != body {
+					t.Errorf("%s: the answer is another if it is recorded: %.300s", query, seen)
+				}
+				want := strings.TrimSuffix(body, "\n")
+				if as != "" {
+					want = want[:100] // the rest has ages
+				}
+				for _, format := range []string{"application/json", "application/yaml", "application/json;pretty=1"} {
+					if got := recorded(format+as, query); !strings.HasPrefix(got, want) || as == "" && got != want {
+						t.Errorf("%s%s %s: got %.300s\nwant %.300s", format, as, query, got, want)
+					}
+				}
+			}
+		}
+	}
+	for i := range 70 {
+		object := `{"metadata":{"name":"large` + strconv.Itoa(i) + `","annotations":{"a":"` + strings.Repeat("x", 250_000) + `"}}}`
+		if code, body := call(t, c, "POST", srv.URL+widgetsPath, object); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	for _, format := range []string{"application/json", "application/yaml"} {
+		if got := recorded(format, ""); got != "truncated" {
+			t.Errorf("%s: %.100s", format, got)
+		}
+	}
+}
+
+// Writes that take longer than they may, or long, or whose plug-in panics, are recorded as by kube-apiserver 1.37.1: the first with the
+// answer of the handler, not that of the filter which answers in its place, the last with the stage Panic.
+func TestAuditOfUnusualWrites(t *testing.T) {
+	t.Parallel()
+	var log audittest.Log
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Policy.Audit = []audit.Backend{{Name: "log", Policy: &audit.Policy{
+		Rules: []audit.Rule{{Level: audit.RequestResponse, Verbs: []string{"create"}}}, OmitStages: []audit.Stage{audit.RequestReceived},
+	}, Sink: &log}}
+	o.Policy.Admission = admission.Chain{{Validator: admission.ValidatorFunc(func(ctx context.Context, r *admission.Request) error {
+		switch r.Name {
+		case "bad":
+			panic("sea")
+		case "slow":
+			time.Sleep(500 * time.Millisecond)
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})}}
+	srv := servertest.Start(t, o)
+	for _, test := range []struct {
+		name, timeout, stage, message string
+		code                          int
+		annotated                     string
+	}{
+		{"late", "600ms", "ResponseComplete", "Timeout: request did not complete within requested timeout - context deadline exceeded", 504,
+			"authentication authorization response-write serialize-response-object total"},
+		{"slow", "30s", "ResponseComplete", "", 201, "authentication authorization response-write serialize-response-object total"},
+		{"bad", "30s", "Panic", "APIServer panic'd: sea", 500, ""},
+	} {
+		log.Take()
+		code, _ := call(t, srv.Client(), "POST", srv.URL+widgetsPath+"?timeout="+test.timeout, `{"metadata":{"name":"`+test.name+`"},"spec":{"size":1}}`)
+		var events []*audit.Event
+		for len(events) == 0 { // the filter answers before the handler
+			events = log.Take()
+			time.Sleep(time.Millisecond)
+		}
+		e := events[0]
+		const object = `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"`
+		if s := e.ResponseStatus; code != test.code || len(events) != 1 || string(e.Stage) != test.stage || s.Message != test.message || int(s.Code) != test.code ||
+			(s.Status == "Failure") != (code >= 400) || !strings.HasPrefix(string(e.RequestObject), object+test.name) {
+			t.Errorf("%d, %d events: %s %+v %s", code, len(events), e.Stage, s, e.RequestObject)
+		}
+		var keys []string
+		for _, key := range slices.Sorted(maps.Keys(e.Annotations)) {
+			if name, is := strings.CutPrefix(key, "apiserver.latency.k8s.io/"); is {
+				keys = append(keys, name)
+			}
+		}
+		if got := strings.Join(keys, " "); got != test.annotated {
+			t.Errorf("%s: the times are those of %q, want %q", test.name, got, test.annotated)
+		}
 	}
 }

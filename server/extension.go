@@ -251,12 +251,11 @@ func (h *Host) Control(c flowcontrol.Controller) error {
 }
 
 // Audit adds audit backends, or replaces those of the same names. If it returns an error, none is added. They record the requests
-// that are authenticated from now on, at the levels Metadata and None: the objects of requests are not recorded yet, so that a policy
-// with another level is an error. A sink that has a goroutine or a file, such as an audit.Batch, belongs to the extension, which
+// that are authenticated from now on. A sink that has a goroutine or a file, such as an audit.Batch, belongs to the extension, which
 // has to close it in OnClose.
 func (h *Host) Audit(backends ...audit.Backend) error {
 	for _, b := range backends {
-		if err := checkAudit(b); err != nil {
+		if err := b.Check(); err != nil {
 			return fmt.Errorf("server: Host.Audit: %w", err)
 		}
 	}

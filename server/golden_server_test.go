@@ -27,12 +27,12 @@ type goldenServer struct {
 }
 
 // run sends the requests of a file in their order, in a separate namespace.
-func (s *goldenServer) run(t *testing.T, file *scenario) {
+func (s *goldenServer) run(t *testing.T, name string, file *scenario) {
 	ns := fmt.Sprintf("wire-%08x", rand.Uint32())
 	s.makeNamespace(t, ns)
 	c := &comparison{values: map[string]string{"ns": ns}}
 	for i, st := range file.steps {
-		st.auditID = fmt.Sprintf("%s#%d", t.Name()[strings.IndexByte(t.Name(), '/')+1:], i)
+		st.auditID = auditIDOf(name, i)
 		got, err := s.ask(t.Context(), st, c)
 		if err != nil {
 			t.Fatalf("%s: %v", st.title, err)

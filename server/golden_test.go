@@ -234,19 +234,9 @@ func TestGoldenAtAddress(t *testing.T) {
 func runGolden(t *testing.T, s *goldenServer) {
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	t.Cleanup(s.client.CloseIdleConnections)
-	var paths []string
-	err := filepath.WalkDir(goldenFiles, func(path string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(path) == ".txt" {
-			paths = append(paths, path)
-		}
-		return err
-	})
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s: %d files, %v", goldenFiles, len(paths), err)
-	}
-	for _, path := range paths {
-		name, _ := filepath.Rel(goldenFiles, strings.TrimSuffix(path, ".txt"))
-		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+	for _, path := range goldenPaths(t) {
+		name := goldenName(path)
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -259,7 +249,7 @@ func runGolden(t *testing.T, s *goldenServer) {
 			if !file.holdsFor(s.is) || s.only != "" && !slices.Contains(file.servers, s.only) {
 				t.Skipf("is about other servers: %s", strings.Join(file.servers, " "))
 			}
-			s.run(t, file)
+			s.run(t, name, file)
 			if *updateGolden && file.String() != string(text) {
 				if err := os.WriteFile(path, []byte(file.String()), 0o644); err != nil {
 					t.Fatal(err)
@@ -267,4 +257,26 @@ func runGolden(t *testing.T, s *goldenServer) {
 			}
 		})
 	}
+}
+
+// goldenPaths returns the golden files.
+func goldenPaths(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(goldenFiles, func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".txt" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", goldenFiles, len(paths), err)
+	}
+	return paths
+}
+
+// goldenName returns the name of a golden file.
+func goldenName(path string) string {
+	name, _ := filepath.Rel(goldenFiles, strings.TrimSuffix(path, ".txt"))
+	return filepath.ToSlash(name)
 }

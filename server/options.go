@@ -169,8 +169,8 @@ type Policy struct {
 	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
 	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.
 	Admission admission.Chain
-	// Audit are the backends that record requests, together with those of extensions (Host.Audit). nil records nothing. The levels
-	// are Metadata and None. The program closes the sinks when Run, Serve or Close has returned.
+	// Audit are the backends that record requests, together with those of extensions (Host.Audit). nil records nothing. The
+	// program closes the sinks when Run, Serve or Close has returned.
 	Audit []audit.Backend
 }
 

@@ -197,7 +197,7 @@ func (m *members) begin(o Policy) error {
 		}
 	}
 	for i, b := range o.Audit {
-		err := checkAudit(b)
+		err := b.Check()
 		if err == nil {
 			err = m.audit.Set(b)
 		}

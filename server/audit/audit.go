@@ -12,8 +12,42 @@
 //
 // Package logfile below this one has files that begin anew when they are large, and package webhook sends events to an HTTP server.
 // Requests wait for their sinks: [NewBatch] makes a sink that they do not wait for, and [Truncate] one that bounds the size of events.
-// A server records the user, the attributes and the times of requests; it refuses policies with the levels Request and
-// RequestResponse, since it does not record objects yet.
+//
+// # Levels
+//
+// At [Metadata], events have the user, the attributes, the times, the annotations, and the Status of an answer that is one. The
+// object of a request gives its name, namespace, uid and resourceVersion to ObjectRef, as far as the URL does not have them. An
+// event takes a few microseconds and about a thousand bytes.
+//
+// At [Request], events have the RequestObject, too:
+//
+//   - of a create or an update, the object that was decoded: without its unknown fields if it has a Go type, and before the server
+//     has changed anything in it, such as its namespace;
+//   - of a patch, the patch as it was sent. One in YAML or CBOR is converted to JSON;
+//   - of a delete with a body, the DeleteOptions, in the version meta.k8s.io/__internal, as kube-apiserver has them.
+//
+// There is none if the body could not be decoded, or if the request was refused before that. An object is encoded once, for all
+// backends and stages.
+//
+// At [RequestResponse], events have the ResponseObject, too: the object, the list, the Table, the discovery document or the Status
+// that was answered. It is JSON also if the answer is YAML, CBOR or protobuf. The bytes of an answer in JSON are copied, and those of
+// other answers are encoded for the event. A list is made in memory before it is answered, and counts in the byte limits of the
+// server. If it has more than 16 MiB it is not recorded, and the event has [TruncatedAnnotation]; kube-apiserver records lists of any
+// length. A watch, a stream, and a path that is no resource have no objects. An answer in a format that the client does not accept is
+// not recorded either, as in kube-apiserver.
+//
+// Objects are recorded as they are: a policy decides whether events have the contents of Secrets. A request body is bounded by
+// the server's limits, and so is its object in an event. OmitManagedFields leaves metadata.managedFields out of objects, but not out
+// of patches, as in kube-apiserver.
+//
+// A request for which no rule asks for more than Metadata costs nothing of this.
+//
+// # Slow requests
+//
+// The event of an answer that has ended says how long the request and its parts took, if that was at least 500 ms and the request is
+// not long-running: the annotations apiserver.latency.k8s.io/total, authentication, authorization, apf-queue-wait,
+// serialize-response-object and response-write, as in kube-apiserver. The other parts that kube-apiserver has, such as etcd and
+// mutating-webhook, are not measured.
 package audit
 
 import "slices"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"sync"
 	"time"
@@ -22,11 +23,16 @@ type Arrival struct {
 	AuditID    string
 	RequestURI string
 	UserAgent  string
-	SourceIPs  func() []string // see Event; called if the request is recorded
-	Received   time.Time
+	// LongRunning says that the request lasts as long as the client wishes, such as a watch, so that it is never slow.
+	LongRunning bool
+	SourceIPs   func() []string // see Event; called if the request is recorded
+	Received    time.Time
 	// Annotations returns the annotations that the request has so far, in a map of the caller's own; nil stands for none.
 	Annotations func() map[string]string
-	Hooks       Hooks
+	// Spent has the parts of the request so far, by their names in annotations of slow requests, such as "authorization", and the
+	// time that each took. It is called when the answer of a slow request has ended; nil stands for none.
+	Spent iter.Seq2[string, time.Duration]
+	Hooks Hooks
 }
 
 // Hooks are functions that are called while a request is recorded, synchronously and concurrently. Any of them may be nil.
@@ -57,11 +63,14 @@ func (h Hooks) withDefaults() Hooks {
 type Recording struct {
 	to    []recorder
 	level Level
-	facts func() map[string]string // the annotations; may be nil
+	facts func() map[string]string         // the annotations; may be nil
+	spent iter.Seq2[string, time.Duration] // may be nil
+	long  bool                             // the request is long-running
 	hooks Hooks
 
-	mu    sync.Mutex // guards event
-	event Event      // what is known so far
+	mu      sync.Mutex // guards the fields below
+	event   Event      // what is known so far
+	patched bool       // the RequestObject is a patch
 }
 
 // recorder is a backend that records the request.
@@ -104,7 +113,7 @@ func newRecording(a Arrival) *Recording {
 	if len(agent) > maxUserAgent {
 		agent = agent[:maxUserAgent] + "...TRUNCATED"
 	}
-	r := &Recording{facts: a.Annotations, hooks: a.Hooks, event: Event{
+	r := &Recording{facts: a.Annotations, long: a.LongRunning, spent: a.Spent, hooks: a.Hooks, event: Event{
 		AuditID: a.AuditID, RequestURI: a.RequestURI, Verb: a.Attributes.Verb, SourceIPs: a.SourceIPs(), UserAgent: agent,
 		RequestReceivedTimestamp: metav1.NewMicroTime(a.Received),
 	}}
@@ -178,6 +187,12 @@ func (r *Recording) Request(object json.RawMessage) {
 	r.change(func(e *Event) { e.RequestObject = object })
 }
 
+// Patch sets the patch of the request, in JSON, which must not be changed any more. Unlike an object, it is recorded with the
+// managedFields that it has. It is for requests that want [Request].
+func (r *Recording) Patch(text json.RawMessage) {
+	r.change(func(e *Event) { e.RequestObject, r.patched = text, true })
+}
+
 // Response sets the object of the answer, in JSON, which must not be changed any more. It is for requests that want
 // [RequestResponse].
 func (r *Recording) Response(object json.RawMessage) {
@@ -198,12 +213,13 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		return nil
 	}
 	r.mu.Lock()
-	all := r.event
+	all, patched := r.event, r.patched
 	r.mu.Unlock()
 	if r.facts != nil {
 		all.Annotations = r.facts()
 	}
 	all.Stage, all.StageTimestamp = stage, metav1.NewMicroTime(at)
+	r.addLatencies(&all)
 	if code != 0 {
 		status := metav1.Status{}
 		if all.ResponseStatus != nil {
@@ -218,7 +234,7 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 			continue
 		}
 		r.hooks.Recorded()
-		if err := to.Sink.Record(ctx, all.at(to.how)); err != nil {
+		if err := to.Sink.Record(ctx, all.at(to.how, patched)); err != nil {
 			r.hooks.Failed(to.Name, err)
 			if to.Strict {
 				refused = err
@@ -236,8 +252,8 @@ func (r *Recording) Panicked(ctx context.Context, at time.Time, reason any) {
 	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // Hooks.Failed is called
 }
 
-// at returns the part of an event that a decision wants.
-func (e *Event) at(how Decision) *Event {
+// at returns the part of an event that a decision wants. patched says that the RequestObject is a patch.
+func (e *Event) at(how Decision, patched bool) *Event {
 	out := *e
 	out.Level = how.Level
 	if !how.Level.AtLeast(Request) {
@@ -247,7 +263,10 @@ func (e *Event) at(how Decision) *Event {
 		out.ResponseObject = nil
 	}
 	if how.OmitManagedFields {
-		out.RequestObject, out.ResponseObject = withoutManagedFields(out.RequestObject), withoutManagedFields(out.ResponseObject)
+		out.ResponseObject = withoutManagedFields(out.ResponseObject)
+		if !patched {
+			out.RequestObject = withoutManagedFields(out.RequestObject)
+		}
 	}
 	return &out
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -59,14 +60,14 @@ func TestBackends(t *testing.T) {
 	r.Request([]byte(object))
 	r.Response([]byte(`{"kind":"Status"}`))
 	r.Answered(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Status: "Failure", Message: "no", Reason: "Conflict", Details: &metav1.StatusDetails{Name: "d"}, Code: 409})
-	if err := r.Reached(t.Context(), audit.ResponseComplete, time.Unix(3, 5000), 409); err != nil {
+	if err := r.Reached(t.Context(), audit.ResponseComplete, time.Unix(1, 5000), 409); err != nil {
 		t.Fatal(err)
 	}
 	const (
 		agent = `aaa...TRUNCATED","objectRef":{"resource":"deployments","namespace":"n","name":"d",`
 		first = agent + `"apiGroup":"apps","apiVersion":"v1"},"requestReceivedTimestamp":"1970-01-01T00:00:01.000000Z","stageTimestamp":"1970-01-01T00:00:02.000000Z"}`
 		last  = agent + `"uid":"u","apiGroup":"apps","apiVersion":"v1","resourceVersion":"7"},"responseStatus":{"metadata":{},"status":"Failure","message":"no","reason":"Conflict","details":{"name":"d"},"code":409},`
-		end   = `"requestReceivedTimestamp":"1970-01-01T00:00:01.000000Z","stageTimestamp":"1970-01-01T00:00:03.000005Z","annotations":{"k":"v"}}`
+		end   = `"requestReceivedTimestamp":"1970-01-01T00:00:01.000000Z","stageTimestamp":"1970-01-01T00:00:01.000005Z","annotations":{"k":"v"}}`
 	)
 	for _, test := range []struct {
 		name string
@@ -191,21 +192,87 @@ func TestBackendsChangeUnderRequests(t *testing.T) {
 	}
 }
 
-func BenchmarkMetadata(b *testing.B) {
+// The event of a slow request says how long its parts took, unless it lasts as long as the client wishes.
+func TestLatencies(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		stage audit.Stage
+		after time.Duration
+		long  bool
+		want  map[string]string
+	}{
+		{"slow", audit.ResponseComplete, 500 * time.Millisecond, false, map[string]string{
+			"apiserver.latency.k8s.io/total": "500ms", "apiserver.latency.k8s.io/authorization": "3ms", "k": "v",
+		}},
+		{"not slow", audit.ResponseComplete, 499 * time.Millisecond, false, map[string]string{"k": "v"}},
+		{"not at its end", audit.RequestReceived, time.Second, false, map[string]string{"k": "v"}},
+		{"a panic", audit.Panic, time.Second, false, map[string]string{"k": "v"}},
+		{"a watch", audit.ResponseComplete, time.Hour, true, map[string]string{"k": "v"}},
+	} {
+		var l audit.Live
+		var log audittest.Log
+		set(t, &l, audit.Backend{Name: "log", Policy: at(audit.Metadata), Sink: &log})
+		received := time.Unix(1, 0)
+		r := l.Now().Begin(audit.Arrival{
+			Attributes: &authz.Attributes{Verb: "get"}, Received: received, LongRunning: test.long, SourceIPs: func() []string { return nil },
+			Annotations: func() map[string]string { return map[string]string{"k": "v"} },
+			Spent:       maps.All(map[string]time.Duration{"authorization": 3 * time.Millisecond}),
+		})
+		if err := r.Reached(t.Context(), test.stage, received.Add(test.after), 200); err != nil {
+			t.Fatal(err)
+		}
+		if got := log.Events()[0].Annotations; !maps.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// A patch keeps its managedFields.
+func TestPatchIsRecordedAsItIs(t *testing.T) {
+	t.Parallel()
 	var l audit.Live
-	set(b, &l, audit.Backend{Name: "drop", Policy: at(audit.Metadata), Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })})
-	ctx := b.Context()
+	var log audittest.Log
+	set(t, &l, audit.Backend{Name: "log", Policy: &audit.Policy{Rules: at(audit.Request).Rules, OmitManagedFields: true}, Sink: &log})
+	r := begin(&l, nil, nil)
+	r.Patch([]byte(`{"metadata":{"managedFields":[{}]}}`))
+	if err := r.Reached(t.Context(), audit.ResponseComplete, time.Now(), 200); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(log.Events()[0].RequestObject); got != `{"metadata":{"managedFields":[{}]}}` {
+		t.Error(got)
+	}
+}
+
+func BenchmarkEvent(b *testing.B) {
+	object := []byte(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"d","managedFields":[{"manager":"m"}],"annotations":{"a":"` + strings.Repeat("x", 4000) + `"}}}`)
 	attributes := &authz.Attributes{
-		User: &authn.User{Name: "anna", Groups: []string{"system:authenticated"}}, Verb: "get", ResourceRequest: true,
+		User: &authn.User{Name: "anna", Groups: []string{"system:authenticated"}}, Verb: "update", ResourceRequest: true,
 		APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "n", Name: "d",
 	}
-	a := audit.Arrival{Attributes: attributes, AuditID: "1", RequestURI: "/x", UserAgent: "b", SourceIPs: func() []string { return []string{"::1"} }, Received: time.Now()}
+	a := audit.Arrival{Attributes: attributes, AuditID: "1", RequestURI: "/x", UserAgent: "b", SourceIPs: func() []string { return []string{"::1"} }}
 	a.Annotations = func() map[string]string {
 		return map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		r := l.Now().Begin(a)
-		_ = r.Reached(ctx, audit.ResponseComplete, a.Received, 200)
+	for name, policy := range map[string]*audit.Policy{
+		"Metadata": at(audit.Metadata), "Request": at(audit.Request), "RequestResponse": at(audit.RequestResponse),
+		"RequestResponse without managedFields": {Rules: at(audit.RequestResponse).Rules, OmitManagedFields: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var l audit.Live
+			set(b, &l, audit.Backend{Name: "drop", Policy: policy, Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })})
+			a.Received = time.Now()
+			b.ReportAllocs()
+			for b.Loop() {
+				r := l.Now().Begin(a)
+				if r.Wants(audit.Request) {
+					r.Request(object)
+				}
+				if r.Wants(audit.RequestResponse) {
+					r.Response(object)
+				}
+				_ = r.Reached(b.Context(), audit.ResponseComplete, a.Received, 200)
+			}
+		})
 	}
 }

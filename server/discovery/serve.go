@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 )
@@ -98,6 +99,10 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, doc *document, a
 	if err != nil {
 		response.Error(w, r, apierrors.NewInternalError(err))
 		return
+	}
+	if rec := request.RecordingFrom(r.Context()); rec.Wants(audit.RequestResponse) {
+		value, _ := doc.json()
+		rec.Response(value)
 	}
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(body) // the only error is that the client has gone

@@ -2,6 +2,7 @@ package filters
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -25,9 +26,11 @@ type Auditor struct {
 }
 
 // Audit makes the audit events of the requests that reach it: RequestReceived before the handlers behind it, ResponseStarted when a
-// long-running request ([request.IsLongRunning]) is answered, and ResponseComplete or Panic at the end. The filters and handlers
-// behind it add what they know by [request.RecordingFrom] and [request.Annotate]. If a strict backend cannot record
-// RequestReceived, the answer is 500. Audit belongs behind [Authenticate], since the policies name users. A filter before it that
+// long-running request ([request.IsLongRunning]) is answered, and ResponseComplete or Panic at the end. An answer that its handler
+// breaks off by a panic with http.ErrAbortHandler, as those of package handlers do when the client is gone, is complete: kube-apiserver
+// ends its own without a panic then. The filters and handlers behind it add what they know by [request.RecordingFrom] and
+// [request.Annotate], and the times that they take by [request.Latency]. If a strict backend cannot record RequestReceived, the answer
+// is 500. Audit belongs behind [Authenticate], since the policies name users. A filter before it that
 // refuses requests has to call [Auditor.Answered].
 //
 // A request that no backend records passes unchanged.
@@ -61,15 +64,45 @@ func (a Auditor) begin(p *passage, user *authn.User, info *request.Info) *audit.
 		received = time.Now()
 	}
 	attributes := info.Attributes(user)
+	if p.values.Latency == nil && !request.IsLongRunning(info) { // no Slow records the times
+		p.values.Latency = new(request.Latency)
+		p.watch().seen().latency = p.values.Latency
+	}
 	rec := backends.Begin(audit.Arrival{
 		Attributes: &attributes, AuditID: p.values.AuditID, RequestURI: p.r.RequestURI, UserAgent: p.r.UserAgent(),
-		SourceIPs: func() []string { return sourceIPs(p.r) }, Received: received, Annotations: facts.All, Hooks: a.Hooks,
+		LongRunning: request.IsLongRunning(info), SourceIPs: func() []string { return sourceIPs(p.r) }, Received: received, Annotations: facts.All,
+		Spent: spent(p.values.Latency), Hooks: a.Hooks,
 	})
 	if rec != nil {
 		p.values.Annotations, p.values.Recording = facts, rec
 	}
 	return rec
 }
+
+// spent returns the parts of a request by the names that they have in the annotations of kube-apiserver. Those of parts that are not
+// the same there have none.
+func spent(l *request.Latency) iter.Seq2[string, time.Duration] {
+	return func(yield func(string, time.Duration) bool) {
+		for _, part := range []struct {
+			name string
+			took time.Duration
+		}{
+			{"authentication", l.Of(request.Authentication)},
+			{"apf-queue-wait", l.Of(request.Queueing)},
+			{"authorization", l.Of(request.Authorization)},
+			{"etcd", l.Of(request.Storing)},
+			{"serialize-response-object", l.Of(request.Encoding) + l.Of(request.Writing)},
+			{"response-write", l.Of(request.Writing)},
+		} {
+			if part.took >= leastSpent && !yield(part.name, part.took) {
+				return
+			}
+		}
+	}
+}
+
+// leastSpent is the time from which on a part is named.
+const leastSpent = time.Millisecond
 
 // follow serves a request that is recorded.
 func (a Auditor) follow(p *passage, rec *audit.Recording, next http.Handler) {
@@ -86,16 +119,26 @@ func (a Auditor) follow(p *passage, rec *audit.Recording, next http.Handler) {
 	}
 	returned := false
 	defer func() {
-		if !returned {
-			value := recover()
+		if returned {
+			return
+		}
+		value := recover()
+		if isAbort(value) {
+			a.complete(ctx, rec, answer)
+		} else {
 			rec.Panicked(ctx, time.Now(), value)
-			if value != nil {
-				panic(value)
-			}
+		}
+		if value != nil {
+			panic(value)
 		}
 	}()
 	p.to(next)
 	returned = true
+	a.complete(ctx, rec, answer)
+}
+
+// complete makes the events of a request whose answer has ended.
+func (a Auditor) complete(ctx context.Context, rec *audit.Recording, answer *recorder) {
 	if !answer.begun() {
 		a.silent(ctx, rec, answer)
 	}
@@ -123,7 +166,7 @@ func (a Auditor) Answered(r *http.Request, err error) {
 		return
 	}
 	status := response.Status(err)
-	response.Record(rec, status)
+	response.Record(rec, &status)
 	_ = rec.Reached(p, audit.ResponseStarted, time.Now(), int(status.Code)) // Hooks.Failed is called
 }
 

@@ -108,8 +108,12 @@ func TestAuditStages(t *testing.T) {
 		{"panic", "GET", widgets, nil, func(http.ResponseWriter, *http.Request) { panic("sea") }, []string{"RequestReceived", "Panic 500 APIServer panic'd: sea"}},
 		{"panic of a watch", "GET", widgets + "?watch=1", nil, func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "{}")
+			panic("sea")
+		}, []string{"RequestReceived", "ResponseStarted 200", "Panic 500 APIServer panic'd: sea"}},
+		{"broken off", "GET", widgets + "?watch=1", nil, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "{}")
 			panic(http.ErrAbortHandler)
-		}, []string{"RequestReceived", "ResponseStarted 200", "Panic 500 APIServer panic'd: net/http: abort Handler"}},
+		}, []string{"RequestReceived", "ResponseStarted 200", "ResponseComplete 200"}},
 		{"forbidden", "DELETE", widgets + "/a", nil, nil, []string{"RequestReceived", `ResponseComplete 403 widgets.example.com "a" is forbidden: User "anna" cannot delete resource "widgets" in API group "example.com" in the namespace "n": not that`}},
 		{"not decided", "DELETE", widgets, nil, nil, []string{"RequestReceived", "ResponseComplete 500"}},
 		{"unknown user", "GET", widgets, []string{"Authorization", "x"}, nil, []string{"ResponseStarted 401 Unauthorized"}},

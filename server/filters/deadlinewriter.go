@@ -90,9 +90,7 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	d.begin()
 	d.writing.Store(true)
 	defer d.writing.Store(false)
-	n, err := d.w.Write(p)
-	d.answer.size += int64(n)
-	return n, err
+	return d.answer.write(d.w, p)
 }
 
 // Flush implements http.Flusher.

@@ -2,6 +2,7 @@ package filters
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -70,11 +71,16 @@ func (r *recorder) WriteHeader(code int) {
 // Write implements http.ResponseWriter.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.note(http.StatusOK)
+	return r.write(r.ResponseWriter, p)
+}
+
+// write writes a part of the body to w.
+func (r *recorder) write(w io.Writer, p []byte) (int, error) {
 	if r.latency != nil {
 		began := time.Now()
 		defer func() { r.latency.Add(request.Writing, time.Since(began)) }()
 	}
-	n, err := r.ResponseWriter.Write(p)
+	n, err := w.Write(p)
 	r.size += int64(n)
 	return n, err
 }

@@ -42,6 +42,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 	case over != nil:
 		return nil, over
 	case err == nil && len(problems) == 0 && a.config != nil:
+		c.recordPatch(body, nil)
 		return a, c.checkNumbers(body)
 	}
 	a.config = map[string]any{}
@@ -57,6 +58,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 		a.unread = apierrors.NewBadRequest("error decoding patch: " + notYAML(err.Error()))
 		return a, nil
 	}
+	c.recordPatch(body, text)
 	if _, err := codec.UnmarshalWithin(text, &a.config, codec.Ignore, c.limits()); err != nil {
 		if over := c.beyondLimit(err); over != nil {
 			return nil, over
@@ -80,6 +82,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 func (a *applier) readCBOR(body []byte) error {
 	text, _, err := codec.ToJSONWithin(codec.CBOR(), body, codec.Ignore, a.limits())
 	if err == nil {
+		a.recordPatch(nil, text)
 		_, err = codec.UnmarshalWithin(text, &a.config, codec.Ignore, a.limits())
 	}
 	if over := a.beyondLimit(err); over != nil {

@@ -200,7 +200,9 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	var opts *metav1.DeleteOptions
 	if len(body) > 0 {
-		opts, err = c.decodeDeleteOptions(body)
+		if opts, err = c.decodeDeleteOptions(body); err == nil {
+			c.recordOptions(opts)
+		}
 	} else {
 		opts, err = queryDeleteOptions(c.r.URL.Query(), c.name == "")
 	}

@@ -177,8 +177,9 @@ type Options struct {
 	// WriteTimeout is how long a client that does not read may block one write of a watch. After that, the watch is aborted. 0 is
 	// 30 seconds, negative is no limit.
 	WriteTimeout time.Duration
-	// Warnings are texts that every answer has in Warning headers, for example that the version is deprecated.
-	Warnings []string
+	// Deprecated, if it is not empty, says that the version is deprecated: every answer has the text in a Warning header, and audit
+	// events have the annotation k8s.io/deprecated.
+	Deprecated string
 	// Stop ends all watches cleanly when it is closed. If it is nil, watches end only with their requests.
 	Stop <-chan struct{}
 	// Hooks are called for the events of requests that their comments describe. They are for metrics.
@@ -249,7 +250,7 @@ type Resource struct {
 	patchBounds patch.Bounds
 	minTimeout  time.Duration
 	write       time.Duration
-	warnings    []string
+	deprecated  string
 	stop        stopper
 	writeLimit  transport.WriteLimit // of writes of watches
 	hooks       Hooks

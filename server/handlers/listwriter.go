@@ -1,9 +1,11 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
@@ -138,7 +140,7 @@ type listWriter struct {
 	zipKey  any  // the key of the joined items in compressed form; nil if they are not cached
 	sure    bool // no item can fail
 	zip     bool
-	hold    func(bytes int) error       // counts bytes that are made and not sent yet in the budget; set by respond
+	hold    func(bytes int) error       // counts bytes that are made and not sent yet in the budget
 	part    func(p gzipparts.Part) bool // receives the blocks whose compressed form is cached, if zip; false ends the walk
 }
 
@@ -147,6 +149,8 @@ func (c *call) newListWriter(f wire.Form, src source) *listWriter {
 	l.Begin(c.ctx.Context, c.Objects, f)
 	l.sure = src.portions == nil && l.Sure(src.bytes != nil)
 	l.textKey, l.zipKey = l.BlockKeys(l.sure)
+	l.hold = func(n int) error { return c.hold(min(l.weight(n), c.most) - c.held()) }
+	l.comma = l.Between()
 	return l
 }
 
@@ -165,15 +169,13 @@ const (
 // respond answers with the list. buf is the buffer for what is written.
 func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
-	l.comma = l.Between()
-	l.hold = func(n int) error { return c.hold(min(l.weight(n), c.most) - c.held()) }
 	size, whole, err := l.prepare(buf, zip)
 	if err != nil {
 		return err
 	}
+	lm = l.ended(lm)
 	if p := l.portions; p != nil {
-		p.final, l.count = true, p.count
-		lm.Continue, lm.RemainingItemCount = p.last.Continue, p.last.Remaining
+		p.final = true
 	}
 	frame, err := l.Frame(lm, l.count, size)
 	if err != nil {
@@ -201,6 +203,40 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	}
 	out.end()
 	return nil
+}
+
+// whole returns the list as one text of at most most bytes, or nil if it is longer.
+func (l *listWriter) whole(lm metav1.ListMeta, most int) ([]byte, error) {
+	l.blocks = nil
+	var items []byte
+	var full error
+	err := l.walk(&items, func() bool {
+		if len(items) > listFree {
+			full = l.hold(len(items))
+		}
+		return full == nil && len(items) <= most
+	})
+	if err = cmp.Or(full, err); err != nil || len(items) > most {
+		return nil, err
+	}
+	lm = l.ended(lm)
+	frame, err := l.Frame(lm, l.count, int64(len(items)))
+	switch {
+	case err != nil:
+		return nil, err
+	case l.count == 0:
+		return frame.Empty, nil
+	}
+	return slices.Concat(frame.Head, items, frame.Tail), nil
+}
+
+// ended returns the metadata of the list after a walk through all items.
+func (l *listWriter) ended(lm metav1.ListMeta) metav1.ListMeta {
+	if p := l.portions; p != nil {
+		l.count = p.count
+		lm.Continue, lm.RemainingItemCount = p.last.Continue, p.last.Remaining
+	}
+	return lm
 }
 
 // isDear reports whether items are expensive to make, because another program converts them.

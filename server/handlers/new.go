@@ -63,7 +63,7 @@ func New(o Options) (*Resource, error) {
 		patchBounds: o.Patches,
 		minTimeout:  o.MinRequestTimeout,
 		write:       o.WriteTimeout,
-		warnings:    slices.Clone(o.Warnings),
+		deprecated:  o.Deprecated,
 		stop:        stopper{stop: o.Stop},
 		hooks:       o.Hooks,
 		authorizer:  o.Authorizer,

@@ -71,6 +71,7 @@ func (c *call) patch() error {
 	if !json.Valid(text) {
 		return apierrors.NewBadRequest("invalid JSON patch")
 	}
+	c.recordPatch(text, nil)
 	p.checked = sync.OnceValue(p.check)
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
 }

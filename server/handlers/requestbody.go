@@ -102,6 +102,8 @@ func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.
 	if c.Untyped() {
 		d, err := c.decodeUntyped(f, body, v)
 		if err == nil {
+			c.recordObject(d.Object)
+			c.judgeKind(d)
 			c.warnAll(d.Problems)
 		}
 		return d.Object, err
@@ -122,6 +124,7 @@ func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.
 		}
 		c.warnAll(d.Problems)
 	}
+	c.recordObject(d.Object)
 	return d.Object, nil
 }
 
@@ -244,7 +247,6 @@ func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (c
 		c.warnAll(d.Problems)
 		return d, wrongVersion(d.GVK.GroupVersion(), c.Kind.GroupVersion())
 	}
-	c.judgeKind(d)
 	return d, nil
 }
 

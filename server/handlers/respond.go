@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -21,6 +22,9 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	text, err := a.Alone(buf, c.converted(c.ctx, c.remembered(it)))
 	request.Took(c.ctx, request.Encoding, began)
 	if err == nil {
+		err = c.recordAnswer(it, f, text)
+	}
+	if err == nil {
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
 	a.Writer = wire.Writer{} // net/http keeps the body: see body.close
@@ -38,10 +42,26 @@ func (c *call) respondBytes(out *body, code int, contentType string, text []byte
 
 // respondList answers with a list, in the form f.
 func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
-	buf, began, latency := c.takeBuffer(), time.Now(), request.LatencyFrom(c.ctx)
+	began, latency := time.Now(), request.LatencyFrom(c.ctx)
 	before := latency.Of(request.Writing) + latency.Of(request.Storing)
-	err := c.newListWriter(f, src).respond(c, lm, buf)
+	err := c.writeList(lm, src, f)
 	latency.Add(request.Encoding, time.Since(began)-latency.Of(request.Writing)-latency.Of(request.Storing)+before)
+	return err
+}
+
+// writeList writes a list, in the form f. It records the list before.
+func (c *call) writeList(lm metav1.ListMeta, src source, f wire.Form) error {
+	l := c.newListWriter(f, src)
+	text, err := c.recordList(lm, src, f)
+	switch {
+	case err != nil:
+		return err
+	case text != nil && f.IsPlain():
+		c.respondBytes(new(body), http.StatusOK, l.ContentType(), text)
+		return nil
+	}
+	buf := c.takeBuffer()
+	err = l.respond(c, lm, buf)
 	c.giveBuffer(buf) // as in respondOne
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
@@ -20,7 +21,8 @@ type call struct {
 	*endpoint
 	w         http.ResponseWriter
 	r         *http.Request
-	ctx       *registry.Call // what the storage receives; its context is the request's, or ends before that
+	ctx       *registry.Call   // what the storage receives; its context is the request's, or ends before that
+	rec       *audit.Recording // nil if the request is not recorded
 	info      *request.Info
 	namespace string               // "" for cluster-scoped resources and for all namespaces
 	name      string               // "" for a collection
@@ -50,8 +52,9 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if request.WarningsFrom(ctx) == nil {
 		ctx = request.WithWarnings(ctx, request.NewWarnings(w.Header()))
 	}
-	for _, text := range r.warnings {
-		request.Warn(ctx, text)
+	if r.deprecated != "" {
+		request.Warn(ctx, r.deprecated)
+		request.Annotate(ctx, "k8s.io/deprecated", "true")
 	}
 	c := &call{endpoint: r.main, w: w, r: req, info: info, namespace: info.Namespace}
 	defer c.release()
@@ -61,6 +64,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if known := r.main.Known; c.budget != nil && known != nil && known.ConvertsAll() && info.Verb != "watch" {
 		ctx = request.WithHold(ctx, c.holdConverted)
 	}
+	c.rec = request.RecordingFrom(ctx)
 	c.ctx = newCall(ctx, info, c.namespace)
 	c.ctx.Account = (*changed)(c)
 	if len(info.Parts) > 1 {

@@ -117,7 +117,7 @@ func TestVerbs(t *testing.T) {
 }
 
 func TestWarningsOfTheResource(t *testing.T) {
-	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Warnings = []string{"example.com/v1 Widget is deprecated"} }})
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Deprecated = "example.com/v1 Widget is deprecated" }})
 	w := h.ask("GET", base, "")
 	if got := w.Header().Values("Warning"); len(got) != 1 || got[0] != `299 - "example.com/v1 Widget is deprecated"` {
 		t.Errorf("Warning %q", got)

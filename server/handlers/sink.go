@@ -58,6 +58,9 @@ func (s *httpSink) begin() {
 		h.Add("Vary", "Accept-Encoding")
 	}
 	s.w.WriteHeader(http.StatusOK)
+	if s.r.Method == http.MethodHead { // the end of the answer sends the header
+		return
+	}
 	s.under = new(transport.Write)
 	s.writeLimit.Join(s.under, s.control)
 	s.writeLimit.Begins(s.under)

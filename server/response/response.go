@@ -48,9 +48,10 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	mediaType, body := encode(r, status)
-	if rec := request.RecordingFrom(r.Context()); rec != nil {
-		Record(rec, status)
+	rec := request.RecordingFrom(r.Context())
+	mediaType, body, accepted := encode(r, status)
+	if accepted { // as in kube-apiserver, an answer in a format that the client does not accept is not recorded
+		Record(rec, &status)
 	}
 	h.Set("Content-Type", mediaType)
 	w.WriteHeader(int(status.Code))
@@ -58,12 +59,12 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // Record tells the audit of a request that the answer is a Status. [Error] does it.
-func Record(rec *audit.Recording, status metav1.Status) {
-	rec.Answered(&status)
+func Record(rec *audit.Recording, status *metav1.Status) {
+	rec.Answered(status)
 	if !rec.Wants(audit.RequestResponse) {
 		return
 	}
-	if text, err := json.Marshal(&status); err == nil { // see encode
+	if text, err := json.Marshal(status); err == nil { // see encode
 		rec.Response(text)
 	}
 }
@@ -92,17 +93,18 @@ func Routed(w http.ResponseWriter, r *http.Request, types []string) bool {
 	return false
 }
 
-func encode(r *http.Request, status metav1.Status) (mediaType string, body []byte) {
+// encode returns a Status in a format that the request accepts. If it accepts none, accepted is false.
+func encode(r *http.Request, status metav1.Status) (mediaType string, body []byte, accepted bool) {
 	text, err := json.Marshal(&status)
 	if err != nil { // cannot happen: a Status has only texts and numbers
-		return "text/plain; charset=utf-8", []byte(status.Message + "\n")
+		return "text/plain; charset=utf-8", []byte(status.Message + "\n"), false
 	}
 	formats := []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
 	if servesCBOR(r.Context()) {
 		formats = append(formats, codec.CBOR())
 	}
-	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), formats, codec.Limits{})
-	if !ok {
+	accept, accepted := codec.NegotiateResponse(r.Header.Get("Accept"), formats, codec.Limits{})
+	if !accepted {
 		accept = codec.Accept{Format: codec.JSON(), Pretty: true}
 	}
 	if f, is := accept.Format.(*codec.ProtobufFormat); is {
@@ -111,7 +113,7 @@ func encode(r *http.Request, status metav1.Status) (mediaType string, body []byt
 		body, err = accept.Format.FromJSON(text, request.Pretty(r, accept.Pretty))
 	}
 	if err != nil {
-		return codec.JSON().MediaType(), append(text, '\n')
+		return codec.JSON().MediaType(), append(text, '\n'), accepted
 	}
-	return accept.Format.MediaType(), body
+	return accept.Format.MediaType(), body, accepted
 }

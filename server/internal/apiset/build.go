@@ -114,7 +114,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		WriteTimeout:      s.opts.WriteTimeout,
 		Selectors:         s.opts.Selectors,
-		Warnings:          r.warnings(),
+		Deprecated:        r.Deprecated,
 		Authorizer:        s.opts.Authorizer,
 		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},

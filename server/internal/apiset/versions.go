@@ -197,10 +197,3 @@ func (r *served) path() string {
 	}
 	return r.gvr.Group + "/" + r.gvr.Resource
 }
-
-func (r *served) warnings() []string {
-	if r.Deprecated == "" {
-		return nil
-	}
-	return []string{r.Deprecated}
-}

@@ -94,6 +94,15 @@ type Form struct {
 // Verbatim reports whether records of the URL's version are written as their own bytes.
 func (f Form) Verbatim() bool { return f.as.Kind == "" && f.encoding.plain() }
 
+// Plain returns the form that has the same view in JSON without indentation.
+func (f Form) Plain() Form {
+	f.encoding = compact{}
+	return f
+}
+
+// IsPlain reports whether f is JSON without indentation.
+func (f Form) IsPlain() bool { return f.encoding.plain() }
+
 // Frame is the bytes around the items of a list.
 type Frame struct {
 	// Head is before the items and Tail is after them. Empty is the whole list if it has no items.

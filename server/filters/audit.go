@@ -94,15 +94,12 @@ func spent(l *request.Latency) iter.Seq2[string, time.Duration] {
 			{"serialize-response-object", l.Of(request.Encoding) + l.Of(request.Writing)},
 			{"response-write", l.Of(request.Writing)},
 		} {
-			if part.took >= leastSpent && !yield(part.name, part.took) {
+			if part.took > 0 && !yield(part.name, part.took) {
 				return
 			}
 		}
 	}
 }
-
-// leastSpent is the time from which on a part is named.
-const leastSpent = time.Millisecond
 
 // follow serves a request that is recorded.
 func (a Auditor) follow(p *passage, rec *audit.Recording, next http.Handler) {

@@ -45,12 +45,12 @@ type Latency struct {
 	took [parts]atomic.Uint32 // microseconds
 }
 
-// Add adds time to a part. The least time is a microsecond, and the most an hour.
+// Add adds time to a part, in microseconds, rounded up. The most is an hour.
 func (l *Latency) Add(p Part, took time.Duration) {
 	if l == nil || p < 0 || p >= parts || took <= 0 {
 		return
 	}
-	more := uint32(min(took/time.Microsecond, time.Hour/time.Microsecond)) //nolint:gosec // at most 3.6e9
+	more := uint32((min(took, time.Hour) + time.Microsecond - 1) / time.Microsecond) //nolint:gosec // at most 3.6e9
 	for {
 		was := l.took[p].Load()
 		if l.took[p].CompareAndSwap(was, was+min(more, math.MaxUint32-was)) {

@@ -193,7 +193,7 @@ func TestAuditOfUnusualWrites(t *testing.T) {
 		annotated                     string
 	}{
 		{"late", "600ms", "ResponseComplete", "Timeout: request did not complete within requested timeout - context deadline exceeded", 504,
-			"authentication authorization total"},
+			"authentication authorization response-write serialize-response-object total"},
 		{"slow", "30s", "ResponseComplete", "", 201, "authentication authorization etcd response-write serialize-response-object total"},
 		{"bad", "30s", "Panic", "APIServer panic'd: sea", 500, ""},
 	} {

@@ -88,7 +88,7 @@ func spent(l *request.Latency) iter.Seq2[string, time.Duration] {
 			took time.Duration
 		}{
 			{"authentication", l.Of(request.Authentication)},
-			{"apf-queue-wait", l.Of(request.Queueing)},
+			{"apf-queue-wait", l.Of(request.Queueing) / time.Millisecond * time.Millisecond}, // 0 if it did not wait
 			{"authorization", l.Of(request.Authorization)},
 			{"etcd", l.Of(request.Storing)},
 			{"serialize-response-object", l.Of(request.Encoding) + l.Of(request.Writing)},

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"context"
 	"net/http"
 	"slices"
 )
@@ -21,11 +22,24 @@ func Anonymous(paths ...string) Authenticator {
 // WithAnonymous returns an authenticator that calls a, and the result of Anonymous(paths...) if a has no opinion. A request with
 // wrong credentials remains an error.
 func WithAnonymous(a Authenticator, paths ...string) Authenticator {
-	anonymous := Anonymous(paths...)
-	return Func(func(r *http.Request) (*Response, error) {
-		if resp, err := a.Authenticate(r); resp != nil || err != nil {
-			return resp, err
-		}
-		return anonymous.Authenticate(r)
-	})
+	return withAnonymous{a, Anonymous(paths...)}
 }
+
+type withAnonymous struct {
+	Authenticator
+	anonymous Authenticator
+}
+
+// Authenticate implements Authenticator.
+func (w withAnonymous) Authenticate(r *http.Request) (*Response, error) {
+	if resp, err := w.Authenticator.Authenticate(r); resp != nil || err != nil {
+		return resp, err
+	}
+	return w.anonymous.Authenticate(r)
+}
+
+// Strip is for the function Strip.
+func (w withAnonymous) Strip(h http.Header) http.Header { return Strip(w.Authenticator, h) }
+
+// Ready calls the method Ready of the authenticator, if it has one.
+func (w withAnonymous) Ready(ctx context.Context) error { return ready(ctx, w.Authenticator) }

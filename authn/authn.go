@@ -78,6 +78,23 @@ type Func func(r *http.Request) (*Response, error)
 // Authenticate implements Authenticator.
 func (f Func) Authenticate(r *http.Request) (*Response, error) { return f(r) }
 
+// Strip returns h without the headers that a reads besides those that StripCredentials removes, if a has a method
+// Strip(http.Header) http.Header, as a [Proxy] and the authenticators that this package makes of others have. It does not change h.
+func Strip(a Authenticator, h http.Header) http.Header {
+	if s, ok := a.(interface{ Strip(http.Header) http.Header }); ok {
+		return s.Strip(h)
+	}
+	return h
+}
+
+// ready calls the method Ready(context.Context) error of an authenticator, if it has one.
+func ready(ctx context.Context, a any) error {
+	if r, ok := a.(interface{ Ready(context.Context) error }); ok {
+		return r.Ready(ctx)
+	}
+	return nil
+}
+
 type userKey struct{}
 
 // WithUser returns a context that carries u. UserFrom returns it.

@@ -53,10 +53,7 @@ func (b bearer) Authenticate(r *http.Request) (*Response, error) {
 
 // Ready calls the method Ready of the authenticator of tokens, if it has one.
 func (b bearer) Ready(ctx context.Context) error {
-	if r, ok := b.tokens.(interface{ Ready(context.Context) error }); ok {
-		return r.Ready(ctx)
-	}
-	return nil
+	return ready(ctx, b.tokens)
 }
 
 // headerToken returns the token of the Authorization header, or "" if there is none.

@@ -10,8 +10,21 @@ import (
 // system:anonymous, and users who are in this group or in system:unauthenticated already, are not changed. The result of a is
 // copied, not changed.
 func AuthenticatedGroup(a Authenticator) Authenticator {
-	return Func(func(r *http.Request) (*Response, error) { return withAuthenticated(a.Authenticate(r)) })
+	return grouped{a}
 }
+
+type grouped struct{ Authenticator }
+
+// Authenticate implements Authenticator.
+func (g grouped) Authenticate(r *http.Request) (*Response, error) {
+	return withAuthenticated(g.Authenticator.Authenticate(r))
+}
+
+// Strip is for the function Strip.
+func (g grouped) Strip(h http.Header) http.Header { return Strip(g.Authenticator, h) }
+
+// Ready calls the method Ready of the authenticator, if it has one.
+func (g grouped) Ready(ctx context.Context) error { return ready(ctx, g.Authenticator) }
 
 // AuthenticatedTokens is AuthenticatedGroup for an authenticator of tokens.
 func AuthenticatedTokens(tokens TokenAuthenticator) TokenAuthenticator { return groupedTokens{tokens} }

@@ -111,9 +111,7 @@ func newMembers(of *[]live.Member[Authenticator], o CacheOptions) *members {
 func (m *members) Strip(h http.Header) http.Header {
 	h = StripCredentials(h)
 	for _, one := range m.called {
-		if s, ok := one.(interface{ Strip(http.Header) http.Header }); ok {
-			h = s.Strip(h)
-		}
+		h = Strip(one, h)
 	}
 	return h
 }

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -26,4 +27,21 @@ func (u union) Authenticate(r *http.Request) (*Response, error) {
 		}
 	}
 	return nil, errors.Join(errs...)
+}
+
+// Strip is for the function Strip.
+func (u union) Strip(h http.Header) http.Header {
+	for _, m := range u {
+		h = Strip(m, h)
+	}
+	return h
+}
+
+// Ready calls the methods Ready of the members that have one.
+func (u union) Ready(ctx context.Context) error {
+	var errs []error
+	for _, m := range u {
+		errs = append(errs, ready(ctx, m))
+	}
+	return errors.Join(errs...)
 }

@@ -37,6 +37,10 @@
 //   - Package github.com/keelson-dev/keelson/server/builtin: an extension with what controllers and Helm need, such as namespaces,
 //     config maps, secrets, leases, events and a garbage collector. Without it the server does not check that a namespace exists.
 //   - Packages server/builtin/rbac and server/crd: extensions with roles and bindings, and with CustomResourceDefinitions.
+//   - Package authn and its webhook and bootstrap: who sends a request, by certificates, tokens, passwords and proxies. Package
+//     authz/impersonation: who may act as whom. Package server/builtin/reviews: an extension for kubectl auth whoami.
+//   - Package server/audit: what is recorded of requests. [Host.Start]: functions that run when a server starts. [Host.Follow]:
+//     configuration files that are read again when they change.
 //   - Package server/servertest: a whole server in a test. Package server/registry/strategytest: tests of the rules of a kind.
 //
 // # Paths
@@ -54,7 +58,8 @@
 //     certificates of one authority: see Serving.Certificate, Serving.Authorities and Serving.URL.
 //   - Set GOMEMLIMIT (see [Limits]), bolt.Options.Quota if the disk has other files, and Serving.Proxies behind a proxy.
 //   - Record who changes what with Policy.Audit: see package audit.
-//   - Let load balancers notice the end of a server with Serving.ShutdownDelay and ShutdownRetryAfter.
+//   - Let load balancers notice the end of a server with Serving.ShutdownDelay and ShutdownRetryAfter, and let
+//     the clients of watches go one after the other with Serving.ShutdownWatchGrace.
 //   - Set Observe.Logger, have /metrics scraped, and probe /livez and /readyz.
 //
 // # Limits

@@ -180,7 +180,8 @@ func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
 }
 
 // Authenticate adds an authenticator, or replaces the authenticator of that name, for all requests that come afterwards. The
-// authenticators that Authenticate has added are called before those of Policy, in the order of kube-apiserver: see authn.Live.
+// authenticators that Authenticate has added are called in the order of kube-apiserver (see authn.Live), for requests that are not of
+// Policy.Users or the administrator, and before Policy.Authenticator.
 // Their users become members of system:authenticated. If a has a method Ready(context.Context) error, /readyz calls it as the
 // check "authenticator-" and the name. Until a is ready, a must return an error for credentials of its kind, so that no request
 // with such a credential is taken for one of system:anonymous.

@@ -38,6 +38,7 @@ func (s *Server) openCredentials() error {
 		p.callers = append(p.callers, authn.AuthenticatedGroup(authn.X509(func() *x509.CertPool { return s.creds.ClientCAs })))
 		s.addTokens(s.administratorToken())
 	}
+	p.callers = append(p.callers, authn.Func(p.authenticateByMembers))
 	if own := s.opts.Policy.Authenticator; own != nil {
 		p.callers = append(p.callers, own)
 	}
@@ -47,6 +48,7 @@ func (s *Server) openCredentials() error {
 			return errors.New("server: Policy.WrapAuthenticator returns nil: want an authenticator, such as the one that it is given")
 		}
 	}
+	p.whole = s.authenticator
 	s.authenticator = loopbackUsers{s.authenticator}
 	return nil
 }

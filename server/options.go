@@ -139,8 +139,8 @@ type Serving struct {
 // method. [Host] documents how requests are treated until then. The policy can be changed while the server serves, by the methods
 // of a Host.
 type Policy struct {
-	// Authenticator authenticates the requests that no other authenticator has authenticated. The others are called first: those
-	// of extensions (Host.Authenticate), then that of Users, then that of the administrator. If Authenticator is nil, requests
+	// Authenticator authenticates the requests that no other authenticator has authenticated. The others are called first: that
+	// of Users, that of the administrator, and those of extensions (Host.Authenticate). If Authenticator is nil, requests
 	// without a credential are those of system:anonymous. If it is set, it decides about requests without a credential, and has
 	// to return its users with all their groups, such as system:authenticated. With
 	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
@@ -176,11 +176,13 @@ type Policy struct {
 
 // Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger receives starts, stops, panics, slow requests, answers with a 5xx code, the reasons for answers with 401, and the reasons for changes
-	// that leave metadata.managedFields as they were. Of the latter two it receives at most 10 a second each. nil logs nothing.
+	// Logger receives starts and stops, panics and answers with a 5xx code. It also receives, each at most 10 times a second, slow
+	// requests, the reasons for answers with 401, events that an audit backend has not recorded, and the reasons for changes that
+	// leave metadata.managedFields as they were. nil logs nothing.
 	Logger *zap.Logger
 	// SlowRequest is the time from which the Logger receives a line about a request, with the parts in which the time went. 0 is 500 ms,
-	// negative is no line. Watches and other requests that last have no line. See filters.Slow.
+	// negative is no line. Watches and other requests that last have no line. See filters.Slow. Audit events name the parts of requests
+	// that take 500 ms or more, whatever SlowRequest is.
 	SlowRequest time.Duration
 	// Checks are further health checks.
 	Checks []Check

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,9 +33,9 @@ const (
 // policy is the live policy of a server: authentication, audit, authorization, admission and flow control. A request uses one state of
 // it, which has all of a change or nothing of it. policy is the admission.Source of every request, and safe for concurrent use.
 type policy struct {
-	callers   []authn.Authenticator      // called in order: the members, Policy.Users, the administrator, and Policy.Authenticator
+	callers   []authn.Authenticator      // called in order: Policy.Users, the administrator, the members, and Policy.Authenticator
 	tokens    []authn.TokenAuthenticator // those of callers that are not members, for AuthenticateToken
-	own       stripper                   // Policy.Authenticator, if it is one; otherwise nil
+	whole     authn.Authenticator        // what authenticates requests: this policy, or what Policy.WrapAuthenticator made of it
 	anonymous bool                       // a request in which no credential is found is one of system:anonymous
 	readers   runtime.Readers
 
@@ -109,7 +110,8 @@ func (p *policy) taken(ctx context.Context) *state {
 	return p.now.Load()
 }
 
-// Authenticate implements authn.Authenticator: the members are called before the server's own authenticators. A request with a
+// Authenticate implements authn.Authenticator: the server's own users are looked up before the members are called, so that their
+// tokens are not sent to a webhook. A request with a
 // wrong credential is never taken for one without a credential. A response of authn.Anonymous counts only if no authenticator finds
 // a credential and none fails.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
@@ -135,24 +137,28 @@ func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	return anonymous, nil
 }
 
-// AuthenticateToken implements authn.TokenAuthenticator, for all users with tokens.
-func (p *policy) AuthenticateToken(ctx context.Context, token string) (*authn.Response, error) {
-	all := authn.UnionTokens(append([]authn.TokenAuthenticator{p.taken(ctx).members}, p.tokens...)...)
-	return authn.AuthenticatedTokens(all).AuthenticateToken(ctx, token)
-}
-
-// strip returns the headers of a request without the credentials that an authenticator reads.
-func (p *policy) strip(r *http.Request) http.Header {
-	h := p.taken(r.Context()).members.Strip(r.Header)
-	if p.own != nil {
-		h = p.own.Strip(h)
+// Strip removes the headers that an authenticator of the options reads.
+func (p *policy) Strip(h http.Header) http.Header {
+	for _, a := range p.callers {
+		h = authn.Strip(a, h)
 	}
 	return h
 }
 
-// stripper is an authenticator that reads headers which nothing behind authentication may see, such as an authn.Proxy.
-type stripper interface {
-	Strip(h http.Header) http.Header
+// AuthenticateToken implements authn.TokenAuthenticator, for all users with tokens.
+func (p *policy) AuthenticateToken(ctx context.Context, token string) (*authn.Response, error) {
+	all := authn.UnionTokens(append(slices.Clip(p.tokens), p.taken(ctx).members)...)
+	return authn.AuthenticatedTokens(all).AuthenticateToken(ctx, token)
+}
+
+// authenticateByMembers authenticates a request by the members.
+func (p *policy) authenticateByMembers(r *http.Request) (*authn.Response, error) {
+	return p.taken(r.Context()).known.Authenticate(r)
+}
+
+// strip returns the headers of a request without the credentials that an authenticator reads.
+func (p *policy) strip(r *http.Request) http.Header {
+	return authn.Strip(p.whole, p.taken(r.Context()).members.Strip(r.Header))
 }
 
 // pinned authorizes by the policy that the request uses.
@@ -181,8 +187,6 @@ func (t turns) Admit(ctx context.Context, a authz.Attributes) (func(), error) {
 // newPolicy makes the policy of a server, without the parts that need its credentials.
 func newPolicy(o Policy) (*policy, error) {
 	p := &policy{anonymous: o.Authenticator == nil}
-	p.own, _ = o.Authenticator.(stripper)
-	p.callers = []authn.Authenticator{authn.Func(func(r *http.Request) (*authn.Response, error) { return p.taken(r.Context()).known.Authenticate(r) })}
 	var err error
 	p.change(false, func(m *members) { err = m.begin(o) })
 	return p, err

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -56,7 +57,7 @@ func TestProxiedRequests(t *testing.T) {
 			return func(h *server.Host) error { return h.Authenticate(authn.RequestHeader, proxy) }
 		},
 		"of the options": func(o *server.Options) server.ExtensionFunc {
-			o.Policy.Authenticator = proxy
+			o.Policy.Authenticator = authn.WithAnonymous(authn.Union(proxy), "/livez")
 			return func(*server.Host) error { return nil }
 		},
 	} {
@@ -101,4 +102,52 @@ func TestProxiedRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTokensOfTheServerStayInIt checks that the tokens of Policy.Users and of the administrator are not given to the authenticators
+// of extensions, of which one may send them to another server.
+func TestTokensOfTheServerStayInIt(t *testing.T) {
+	t.Parallel()
+	srv, err := server.New(server.Options{Policy: server.Policy{Users: map[string]authn.User{"token-of-jane": {Name: "jane"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() })
+	var sent []string
+	var tokens authn.TokenAuthenticator
+	webhook := tokenFunc(func(token string) { sent = append(sent, token) })
+	if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		if err := h.Authenticate(authn.TokenWebhook, authn.BearerToken(webhook)); err != nil {
+			return err
+		}
+		tokens = h.Tokens()
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"token-of-jane", srv.Credentials().Token, "unknown"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		srv.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		if _, err := tokens.AuthenticateToken(t.Context(), token); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(sent) == 0 {
+		t.Error("the webhook was not asked for an unknown token")
+	}
+	for _, token := range sent {
+		if token != "unknown" {
+			t.Errorf("the webhook got a token of the server")
+		}
+	}
+}
+
+// tokenFunc is an authenticator that knows no token. It tells of each.
+type tokenFunc func(token string)
+
+// AuthenticateToken implements authn.TokenAuthenticator.
+func (f tokenFunc) AuthenticateToken(_ context.Context, token string) (*authn.Response, error) {
+	f(token)
+	return nil, nil
 }

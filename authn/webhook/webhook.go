@@ -51,7 +51,7 @@ type Options struct {
 	// Success and Failure are how long a user is remembered, and that a token has none; 0 means 2 minutes, less than 0 not at all.
 	// Errors are not remembered.
 	Success, Failure time.Duration
-	// Cache are the bounds of what is remembered. Its times are not used.
+	// Cache are the bounds of the calls and of what is remembered. Its Success and Failure are not used.
 	Cache authn.CacheOptions
 	// Attempts is how often a TokenReview is sent if the webhook fails; 0 means 5. It is sent again if the connection is lost, and
 	// after answers with the codes 429, 500 and 504 and all that have Retry-After.
@@ -126,6 +126,8 @@ func (a *asker) AuthenticateToken(ctx context.Context, token string) (*authn.Res
 	switch {
 	case wanted != nil && len(common) == 0:
 		return nil, nil
+	case answer.Status.Authenticated && answer.Status.User.Username == "":
+		return nil, errors.New("authentication webhook: the answer authenticates a user without a name")
 	case answer.Status.Authenticated:
 		return &authn.Response{User: answer.Status.User.user(), Audiences: common}, nil
 	case answer.Status.Error != "":

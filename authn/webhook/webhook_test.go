@@ -107,7 +107,7 @@ func TestAuthenticateToken(t *testing.T) {
 			{"aimed", []string{"own"}, "no opinion"},
 			{"error", nil, "error: bad token"},
 			{"error", []string{"own"}, "error: bad token"},
-			{"nameless", nil, "[]"}, // the server refuses it
+			{"nameless", nil, "error: authentication webhook: the answer authenticates a user without a name"},
 			{"both", nil, "both[]"},
 			{"unknown", nil, "no opinion"},
 		} {

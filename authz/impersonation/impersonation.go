@@ -2,7 +2,11 @@
 // https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/.
 //
 //	wanted, err := impersonation.FromHeaders(r.Header)
-//	granted, err := impersonation.Check(ctx, authorizer, attributes, wanted)
+//	if err == nil && wanted != nil {
+//		granted, err := impersonation.Check(ctx, authorizer, attributes, *wanted)
+//	}
+//
+// The filter filters.Impersonate does this for the requests of a server.
 //
 // There are several modes, each with permissions of its own. [Check] tries those that fit the wanted user in this order, and the
 // first that allows the impersonation decides about the user's groups:

@@ -39,6 +39,7 @@ func Authorize(a authz.Authorizer) Filter {
 			return true
 		case err != nil:
 			request.Annotate(p, reasonAnnotation, "internal error")
+			response.SetCause(p.w, err)
 			internalError(p.w, p.r, authz.Shorten(err.Error()))
 		default:
 			request.Annotate(p, decisionAnnotation, "forbid")

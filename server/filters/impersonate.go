@@ -36,6 +36,7 @@ func Impersonate(a authz.Authorizer) Filter {
 			return false
 		}
 		if err != nil {
+			response.SetCause(p.w, err)
 			internalError(p.w, p.r, authz.Shorten(err.Error()))
 			return false
 		}

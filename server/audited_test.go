@@ -16,6 +16,8 @@ import (
 	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/internal/audittest"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // take returns "stage user verb uri decision reason" of the events since the last call.
@@ -219,5 +221,41 @@ func TestAuditOfUnusualWrites(t *testing.T) {
 		if got := strings.Join(keys, " "); got != test.annotated {
 			t.Errorf("%s: the times are those of %q, want %q", test.name, got, test.annotated)
 		}
+	}
+}
+
+// TestLostBatchesAreCounted checks that the events of a delivery that fails later are counted and logged, as others are.
+func TestLostBatchesAreCounted(t *testing.T) {
+	t.Parallel()
+	batch := func() audit.Sink {
+		b, err := audit.NewBatch(&audittest.Log{Err: errors.New("gone")}, audit.BatchOptions{MaxWait: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close(context.Background()) })
+		cut, err := audit.Truncate(b, audit.TruncateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cut
+	}
+	core, logs := observer.New(zap.ErrorLevel)
+	srv := servertest.Start(t, server.Options{
+		Policy:  server.Policy{Audit: []audit.Backend{{Name: "first", Policy: metadataOf("get"), Sink: batch()}}},
+		Observe: server.Observe{Logger: zap.New(core)},
+	})
+	if err := host(t, srv).Audit(audit.Backend{Name: "second", Policy: metadataOf("get"), Sink: batch()}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`apiserver_audit_error_total{plugin="first"}`, `apiserver_audit_error_total{plugin="second"}`}
+	for {
+		_, text := call(t, srv.Client(), "GET", srv.URL+"/metrics", "")
+		if strings.Contains(text, want[0]) && strings.Contains(text, want[1]) && logs.FilterMessage("an audit event was not recorded").Len() > 0 {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(text)
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -264,6 +264,7 @@ func (h *Host) Audit(backends ...audit.Backend) error {
 	return h.i.do(func(m *members) {
 		for _, b := range backends {
 			_ = m.audit.Set(b)
+			h.s.watchSink(b)
 			h.s.checkMember(auditCheck+b.Name, b.Sink)
 		}
 	})

@@ -31,6 +31,7 @@ func (s *Server) checkOptions() {
 	s.checkMember(authorizerCheck+OptionsAuthorizer, o.Authorizer)
 	for _, b := range o.Audit {
 		s.checkMember(auditCheck+b.Name, b.Sink)
+		s.watchSink(b)
 	}
 	for i, p := range o.Admission {
 		s.checkMember(admissionCheck+nameOption(i, p), p.Mutator, p.Validator)

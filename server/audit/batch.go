@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -20,7 +21,7 @@ type BatchOptions struct {
 	// Buffer is how many events wait, those that are being delivered excluded; 0 is 10,000. Further events are lost.
 	Buffer int
 	// BufferBytes bounds the memory of all events that wait or are being delivered, in bytes, of which an event without objects
-	// has about a thousand; 0 is 64 MiB. Further events are lost. kube-apiserver has no such bound.
+	// has about a thousand; 0 is 64 MiB. Each event counts twice, since a delivery encodes it. Further events are lost. kube-apiserver has no such bound.
 	BufferBytes int
 	// MaxSize is how many events are delivered together, at most; 0 is 400.
 	MaxSize int
@@ -72,6 +73,8 @@ type Batch struct {
 	bytes   int        // of the events that wait or are being delivered
 	closed  bool
 
+	lost atomic.Pointer[func(err error, events int)] // of OnFailure
+
 	changed chan struct{} // has an element after waiting grew to a full delivery, from nothing, or closed was set
 	stop    context.CancelFunc
 	done    chan struct{} // closed when all is over
@@ -93,6 +96,10 @@ func NewBatch(sink Sink, o BatchOptions) (*Batch, error) {
 	go b.run(ctx)
 	return b, nil
 }
+
+// OnFailure sets a function that is called as BatchOptions.Failed is, besides it. A server sets one for the sinks of its backends that
+// have this method, to count and log the lost events.
+func (b *Batch) OnFailure(f func(err error, events int)) { b.lost.Store(&f) }
 
 // Record implements Sink. It does not wait. The error wraps [ErrDropped] if the buffer has no room, or if the Batch is closed.
 func (b *Batch) Record(_ context.Context, events ...*Event) error {
@@ -195,15 +202,27 @@ func (b *Batch) collect(ctx context.Context) bool {
 func (b *Batch) take() []*Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(len(b.waiting), b.opts.MaxSize)
+	n, bytes := 0, 0
+	for n < min(len(b.waiting), b.opts.MaxSize) {
+		if bytes += memory(b.waiting[n]); n > 0 && bytes > maxDelivery {
+			break
+		}
+		n++
+	}
 	events := b.waiting[:n:n]
 	b.waiting = slices.Clone(b.waiting[n:])
 	return events
 }
 
+// maxDelivery bounds the memory of the events of a delivery, in bytes, if there is more than one.
+const maxDelivery = 8 << 20
+
 func (b *Batch) deliver(ctx context.Context, events []*Event) {
 	if err := b.sink.Record(ctx, events...); err != nil {
 		b.opts.Failed(err, len(events))
+		if f := b.lost.Load(); f != nil {
+			(*f)(err, len(events))
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -212,14 +231,44 @@ func (b *Batch) deliver(ctx context.Context, events []*Event) {
 	}
 }
 
-// memory returns about how many bytes an event holds.
+// memory returns about how many bytes an event takes until it is delivered: in memory, and once more encoded.
 func memory(e *Event) int {
-	n := 1000 + len(e.RequestURI) + len(e.UserAgent) + len(e.RequestObject) + len(e.ResponseObject)
+	n := 500 + len(e.RequestURI) + len(e.UserAgent) + len(e.RequestObject) + len(e.ResponseObject) + e.User.size() + e.ImpersonatedUser.size()
+	for _, ip := range e.SourceIPs {
+		n += len(ip)
+	}
 	for key, value := range e.Annotations {
 		n += len(key) + len(value)
 	}
-	if e.ResponseStatus != nil {
-		n += len(e.ResponseStatus.Message)
+	if o := e.ObjectRef; o != nil {
+		n += len(o.Name) + len(o.Namespace) + len(o.UID) + len(o.ResourceVersion)
+	}
+	if s := e.ResponseStatus; s != nil {
+		n += len(s.Message)
+		if s.Details != nil {
+			for _, c := range s.Details.Causes {
+				n += len(c.Field) + len(c.Message) + len(c.Type)
+			}
+		}
+	}
+	return 2 * n
+}
+
+// size returns the bytes of the texts of a user, and of what refers to them.
+func (u *UserInfo) size() int {
+	if u == nil {
+		return 0
+	}
+	const reference = 16
+	n := len(u.Username) + len(u.UID)
+	for _, g := range u.Groups {
+		n += len(g) + reference
+	}
+	for key, values := range u.Extra {
+		n += len(key) + 2*reference
+		for _, v := range values {
+			n += len(v) + reference
+		}
 	}
 	return n
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,9 +146,9 @@ func TestBatchesAreBounded(t *testing.T) {
 		equal(t, "events", d.ids, []string{"a", "b", "c", "d", "e", "f"})
 
 		large := func(n int) *audit.Event { return &audit.Event{ResponseObject: make([]byte, n)} }
-		b = newBatch(t, d, audit.BatchOptions{MaxSize: 1, BufferBytes: 10_000})
-		for _, n := range []int{3000, 3000} {
-			if err := b.Record(t.Context(), large(n)); err != nil {
+		b = newBatch(t, d, audit.BatchOptions{MaxSize: 1, BufferBytes: 15_000}) // an event counts in memory, and encoded
+		for _, e := range []*audit.Event{large(3000), {ImpersonatedUser: &audit.UserInfo{Groups: []string{strings.Repeat("g", 3000)}}}} {
+			if err := b.Record(t.Context(), e); err != nil {
 				t.Error(err)
 			}
 		}
@@ -163,6 +164,31 @@ func TestBatchesAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A delivery of large events has few of them.
+func TestDeliveriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := 0
+		sink := sinkFunc(func(events []*audit.Event) { most = max(most, len(events)) })
+		b := newBatch(t, sink, audit.BatchOptions{})
+		for range 20 {
+			if err := b.Record(t.Context(), &audit.Event{ResponseObject: make([]byte, 1<<20)}); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := b.Close(t.Context()); err != nil || most == 0 || most > 4 {
+			t.Errorf("%d events of 1 MiB are delivered together, %v", most, err)
+		}
+	})
+}
+
+type sinkFunc func(events []*audit.Event)
+
+// Record implements audit.Sink.
+func (f sinkFunc) Record(_ context.Context, events ...*audit.Event) error {
+	f(events)
+	return nil
 }
 
 func TestBatchesInParallel(t *testing.T) {

@@ -40,6 +40,13 @@ type truncating struct {
 	event, batch int // bytes
 }
 
+// OnFailure is that of the sink, if it has one: see Batch.OnFailure.
+func (t truncating) OnFailure(f func(err error, events int)) {
+	if s, ok := t.sink.(interface{ OnFailure(func(error, int)) }); ok {
+		s.OnFailure(f)
+	}
+}
+
 // Record implements Sink.
 func (t truncating) Record(ctx context.Context, events ...*Event) error {
 	var errs []error

@@ -42,6 +42,9 @@ func Open(path string, o Options) (*File, error) {
 	if !folder.IsDir() {
 		return nil, fmt.Errorf("audit: log file %s: %s is no folder", path, filepath.Dir(path))
 	}
+	if there, err := os.Stat(path); err == nil && there.Mode()&os.ModeNamedPipe != 0 {
+		return nil, fmt.Errorf("audit: log file %s is a named pipe, which would wait for its reader: name a file", path)
+	}
 	probe, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("audit: the log file cannot be written: %w", err)

@@ -222,7 +222,7 @@ func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
 // invalid returns the error for a patch whose result is not a valid object of the kind. If it quotes the result, the members are in
 // the order of their names; in kube-apiserver those that the patch does not change are in the order of the fields of the Go type. A
 // strategic merge patch is quoted as it was sent; kube-apiserver quotes it without the directives and the nulls that it has applied. If
-// the items of a $retainKeys are objects, kube-apiserver breaks the connection.
+// the items of a $retainKeys are objects, or a JSON patch removes the object, kube-apiserver breaks the connection.
 func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why

@@ -264,7 +264,7 @@ func (c *call) judgeKind(d codec.Decoded) {
 	d.Object.GetObjectKind().SetGroupVersionKind(c.Kind)
 }
 
-// otherKind returns the error for a decoded object of another kind or version.
+// otherKind returns the error for a decoded object of another kind or version. It does not name the other mistakes of the object.
 func (e *endpoint) otherKind(d codec.Decoded) *registry.UnfitError {
 	var errs field.ErrorList
 	if got, want := d.GVK.Kind, e.Kind.Kind; got != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -244,10 +245,10 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 	return refused
 }
 
-// Panicked makes the events of a request whose handler has panicked.
+// Panicked makes the events of a request whose handler has panicked. A long reason is cut.
 func (r *Recording) Panicked(ctx context.Context, at time.Time, reason any) {
 	r.Answered(&metav1.Status{
-		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", reason),
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: "APIServer panic'd: " + excerpt.Of(fmt.Sprint(reason), excerpt.Text),
 	})
 	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // Hooks.Failed is called
 }

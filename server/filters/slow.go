@@ -2,9 +2,6 @@ package filters
 
 import (
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/keelson-dev/keelson/authz"
@@ -61,39 +58,4 @@ func slow(log *zap.Logger, r *http.Request, code int, took time.Duration, latenc
 		spent = append(spent, zap.Duration(part.String(), d))
 	}
 	log.Info("a request was slow", append(fields, zap.Dict("spent", spent...))...)
-}
-
-// shownURI returns the path and the query of a URL. Of parameters that the API does not have, which may be credentials, it returns
-// only the names.
-func shownURI(u *url.URL) string {
-	if u.RawQuery == "" {
-		return u.EscapedPath()
-	}
-	var b strings.Builder
-	b.WriteString(u.EscapedPath())
-	sep := byte('?')
-	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		b.WriteByte(sep)
-		sep = '&'
-		if name, _, valued := strings.Cut(pair, "="); valued && !slices.Contains(shownParameters(), name) {
-			pair = name + "=..."
-		}
-		b.WriteString(pair)
-		if b.Len() > maxShown {
-			break
-		}
-	}
-	return b.String()
-}
-
-// maxShown is a length above which a URI is cut in any case.
-const maxShown = 4 << 10
-
-// shownParameters returns the parameters of the API, none of which has a secret.
-func shownParameters() []string {
-	return []string{
-		"allowWatchBookmarks", "continue", "dryRun", "exclude", "fieldManager", "fieldSelector", "fieldValidation", "force", "gracePeriodSeconds",
-		"includeObject", "labelSelector", "limit", "orphanDependents", "pretty", "propagationPolicy", "resourceVersion", "resourceVersionMatch", "sendInitialEvents",
-		"timeout", "timeoutSeconds", "verbose", "watch",
-	}
 }

@@ -72,6 +72,7 @@ type Recording struct {
 	mu      sync.Mutex // guards the fields below
 	event   Event      // what is known so far
 	patched bool       // the RequestObject is a patch
+	atEnd   []func()   // see AtEnd
 }
 
 // recorder is a backend that records the request.
@@ -200,6 +201,22 @@ func (r *Recording) Response(object json.RawMessage) {
 	r.change(func(e *Event) { e.ResponseObject = object })
 }
 
+// AtEnd makes the Recording call f once the events of the last stage were given to the backends: the objects are not needed any more.
+func (r *Recording) AtEnd(f func()) {
+	r.change(func(*Event) { r.atEnd = append(r.atEnd, f) })
+}
+
+// ended calls the functions of AtEnd, and forgets the objects.
+func (r *Recording) ended() {
+	r.mu.Lock()
+	all := r.atEnd
+	r.atEnd, r.event.RequestObject, r.event.ResponseObject = nil, nil, nil
+	r.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
+}
+
 // Answered sets the Status that is the answer.
 func (r *Recording) Answered(s *metav1.Status) {
 	r.change(func(e *Event) {
@@ -228,6 +245,9 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		}
 		status.Code = int32(code)
 		all.ResponseStatus = &status
+	}
+	if stage == ResponseComplete || stage == Panic {
+		defer r.ended()
 	}
 	var refused error
 	for _, to := range r.to {

@@ -17,10 +17,10 @@ const slowLines = 10
 // which the time went ([request.Latency]). It records these times for all requests except long-running ones
 // ([request.IsLongRunning]), about which it writes nothing. It also writes nothing about a panic, which [Recover] logs. The line has
 // the method, URI, user agent, audit ID, code and duration. A long text is cut to its first KiB, and the URI has no value of a
-// parameter that the API does not have. Slow writes at most 10 lines a second. If log is nil, or least is 0 or less, it does
-// nothing.
+// parameter that the API does not have. Slow writes at most 10 lines a second. If log is nil or writes no lines of the
+// level Info, or least is 0 or less, it does nothing.
 func Slow(log *zap.Logger, least time.Duration) Filter {
-	if log == nil || least <= 0 {
+	if log == nil || least <= 0 || !log.Core().Enabled(zapcore.InfoLevel) {
 		return func(next http.Handler) http.Handler { return next }
 	}
 	log = log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {

@@ -31,12 +31,22 @@
 //
 // At [RequestResponse], events have the ResponseObject, too: the object, the list, the Table, the discovery document or the Status
 // that was answered. It is JSON also if the answer is YAML, CBOR or protobuf. The bytes of an answer in JSON are copied, and those of
-// other answers are encoded for the event. A list is made in memory before it is answered, and counts in the byte limits of the
-// server. If it has more than 16 MiB it is not recorded, and the event has [TruncatedAnnotation]; kube-apiserver records lists of any
+// other answers are encoded for the event. The copy counts in the byte limits of the server until
+// the last event is made. The answer is the same as without a copy. If an answer has more than 16 MiB it is not recorded, and the event has [TruncatedAnnotation]; kube-apiserver records lists of any
 // length. A watch, a stream, and a path that is no resource have no objects. An answer in a format that the client does not accept is
 // not recorded either, as in kube-apiserver.
 //
-// Objects are recorded as they are: a policy decides whether events have the contents of Secrets. A request body is bounded by
+// Objects are recorded as they are: at [Request] and [RequestResponse], events also hold the token of a TokenReview or a TokenRequest
+// and the data of Secrets. A policy needs a rule before its others that keeps these at Metadata:
+//
+//   - level: Metadata
+//     resources:
+//   - group: ""
+//     resources: ["secrets", "serviceaccounts/token"]
+//   - group: authentication.k8s.io
+//     resources: ["tokenreviews"]
+//
+// An answer that cannot be copied, or has no room in the byte limits, is not recorded either: its event has [TruncatedAnnotation]. A request body is bounded by
 // the server's limits, and so is its object in an event. OmitManagedFields leaves metadata.managedFields out of objects, but not out
 // of patches, as in kube-apiserver.
 //
@@ -45,9 +55,9 @@
 // # Slow requests
 //
 // The event of an answer that has ended says how long the request and its parts took, if that was at least 500 ms and the request is
-// not long-running: the annotations apiserver.latency.k8s.io/total, authentication, authorization, apf-queue-wait,
-// serialize-response-object and response-write, as in kube-apiserver. The other parts that kube-apiserver has, such as etcd and
-// mutating-webhook, are not measured.
+// not long-running: the annotations apiserver.latency.k8s.io/total, authentication, apf-queue-wait, authorization, etcd (all waiting for
+// the storage), serialize-response-object and response-write, as in kube-apiserver. A part that took no time has none. The other parts
+// that kube-apiserver has, such as mutating-webhook, are not measured.
 package audit
 
 import "slices"

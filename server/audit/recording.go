@@ -11,6 +11,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -71,6 +72,7 @@ type Recording struct {
 	mu      sync.Mutex // guards the fields below
 	event   Event      // what is known so far
 	patched bool       // the RequestObject is a patch
+	atEnd   []func()   // see AtEnd
 }
 
 // recorder is a backend that records the request.
@@ -199,6 +201,22 @@ func (r *Recording) Response(object json.RawMessage) {
 	r.change(func(e *Event) { e.ResponseObject = object })
 }
 
+// AtEnd makes the Recording call f once the events of the last stage were given to the backends: the objects are not needed any more.
+func (r *Recording) AtEnd(f func()) {
+	r.change(func(*Event) { r.atEnd = append(r.atEnd, f) })
+}
+
+// ended calls the functions of AtEnd, and forgets the objects.
+func (r *Recording) ended() {
+	r.mu.Lock()
+	all := r.atEnd
+	r.atEnd, r.event.RequestObject, r.event.ResponseObject = nil, nil, nil
+	r.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
+}
+
 // Answered sets the Status that is the answer.
 func (r *Recording) Answered(s *metav1.Status) {
 	r.change(func(e *Event) {
@@ -228,6 +246,9 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 		status.Code = int32(code)
 		all.ResponseStatus = &status
 	}
+	if stage == ResponseComplete || stage == Panic {
+		defer r.ended()
+	}
 	var refused error
 	for _, to := range r.to {
 		if !to.how.Records(stage) {
@@ -244,10 +265,10 @@ func (r *Recording) Reached(ctx context.Context, stage Stage, at time.Time, code
 	return refused
 }
 
-// Panicked makes the events of a request whose handler has panicked.
+// Panicked makes the events of a request whose handler has panicked. A long reason is cut.
 func (r *Recording) Panicked(ctx context.Context, at time.Time, reason any) {
 	r.Answered(&metav1.Status{
-		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", reason),
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: "APIServer panic'd: " + excerpt.Of(fmt.Sprint(reason), excerpt.Text),
 	})
 	_ = r.Reached(ctx, Panic, at, http.StatusInternalServerError) // Hooks.Failed is called
 }

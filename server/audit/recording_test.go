@@ -149,6 +149,18 @@ func TestPanicsAreRecorded(t *testing.T) {
 	}
 }
 
+// The text of a panic may have any length, and that in an event has not.
+func TestPanicsAreCut(t *testing.T) {
+	t.Parallel()
+	var l audit.Live
+	var k audittest.Log
+	set(t, &l, audit.Backend{Name: "k", Policy: at(audit.Metadata), Sink: &k})
+	begin(&l, nil, nil).Panicked(t.Context(), time.Now(), strings.Repeat("x", 1<<20))
+	if text := k.Events()[0].ResponseStatus.Message; len(text) > 5<<10 || !strings.HasPrefix(text, "APIServer panic'd: xxx") {
+		t.Errorf("%d bytes", len(text))
+	}
+}
+
 func TestBackendsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	var l audit.Live

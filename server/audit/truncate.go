@@ -9,7 +9,8 @@ import (
 	"maps"
 )
 
-// TruncatedAnnotation is the annotation "true" of events whose objects were left out because the event was too large.
+// TruncatedAnnotation is the annotation "true" of events whose objects were left out because they were too large, or could not be
+// copied.
 const TruncatedAnnotation = "audit.k8s.io/truncated"
 
 // ErrTooLarge is the error of a sink of [Truncate] for an event that is too large without its objects. The event is lost.

@@ -18,7 +18,7 @@ import (
 // Log writes a line for each answer with a code of 500 or more, and no line for any other. It also writes no line if the client
 // has closed the connection, or has asked for a resourceVersion that is not there yet, which is answered with 504, and none for a
 // panic, which [Recover] logs. The line has the error, method, URI, code, duration, audit ID and user agent. A long text is cut to
-// its first KiB. A nil log writes nothing.
+// its first KiB, and the URI has no value of a parameter that the API does not have. A nil log writes nothing.
 func Log(log *zap.Logger) Filter {
 	if log == nil {
 		return func(next http.Handler) http.Handler { return next }
@@ -55,6 +55,6 @@ func (l *logged) failure(ctx context.Context, method string, url *url.URL, heade
 	if cause != nil {
 		why = zap.String("error", authz.Shorten(cause.Error()))
 	}
-	l.log.Error("a request failed", why, zap.String("method", authz.Shorten(method)), zap.String("uri", authz.Shorten(url.RequestURI())), zap.Int("code", code),
+	l.log.Error("a request failed", why, zap.String("method", authz.Shorten(method)), zap.String("uri", authz.Shorten(shownURI(url))), zap.Int("code", code),
 		zap.Duration("duration", took), zap.String("auditID", request.AuditIDFrom(ctx)), zap.String("userAgent", authz.Shorten(header.Get("User-Agent"))))
 }

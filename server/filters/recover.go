@@ -13,7 +13,8 @@ import (
 )
 
 // Recover recovers from a panic of a handler, so that only this request fails. The answer is 500 with a text. If the response has
-// begun, the connection is aborted. Recover writes one line with the stack to log. A panic with http.ErrAbortHandler is passed
+// begun, the connection is aborted. Recover writes one line with the stack to log; the URI in it has no
+// value of a parameter that the API does not have. A panic with http.ErrAbortHandler is passed
 // on, since the handler wants to abort the connection; each of aborted is called for such a request. Panics of handlers that
 // outlive a [Timeout] behind this filter are logged, too. A nil log logs nothing.
 func Recover(log *zap.Logger, aborted ...func(r *http.Request)) Filter {
@@ -67,7 +68,7 @@ func (f *recovered) panicked(value any, p *passage, rw watched) {
 // report logs a panic to the log of the Recover that began p.
 func (p *passage) report(value any, stack []byte) {
 	p.panics.Error("a handler panicked", zap.String("panic", excerpt.Of(fmt.Sprint(value), excerpt.Text)), zap.String("method", authz.Shorten(p.came.Method)),
-		zap.String("uri", authz.Shorten(p.came.URL.RequestURI())), zap.ByteString("stack", stack))
+		zap.String("uri", authz.Shorten(shownURI(p.came.URL))), zap.ByteString("stack", stack))
 }
 
 // request returns the request of a passage that a Recover or a Timeout has begun.

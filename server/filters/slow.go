@@ -2,9 +2,6 @@ package filters
 
 import (
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/keelson-dev/keelson/authz"
@@ -20,10 +17,10 @@ const slowLines = 10
 // which the time went ([request.Latency]). It records these times for all requests except long-running ones
 // ([request.IsLongRunning]), about which it writes nothing. It also writes nothing about a panic, which [Recover] logs. The line has
 // the method, URI, user agent, audit ID, code and duration. A long text is cut to its first KiB, and the URI has no value of a
-// parameter that the API does not have. Slow writes at most 10 lines a second. If log is nil, or least is 0 or less, it does
-// nothing.
+// parameter that the API does not have. Slow writes at most 10 lines a second. If log is nil or writes no lines of the
+// level Info, or least is 0 or less, it does nothing.
 func Slow(log *zap.Logger, least time.Duration) Filter {
-	if log == nil || least <= 0 {
+	if log == nil || least <= 0 || !log.Core().Enabled(zapcore.InfoLevel) {
 		return func(next http.Handler) http.Handler { return next }
 	}
 	log = log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
@@ -61,39 +58,4 @@ func slow(log *zap.Logger, r *http.Request, code int, took time.Duration, latenc
 		spent = append(spent, zap.Duration(part.String(), d))
 	}
 	log.Info("a request was slow", append(fields, zap.Dict("spent", spent...))...)
-}
-
-// shownURI returns the path and the query of a URL. Of parameters that the API does not have, which may be credentials, it returns
-// only the names.
-func shownURI(u *url.URL) string {
-	if u.RawQuery == "" {
-		return u.EscapedPath()
-	}
-	var b strings.Builder
-	b.WriteString(u.EscapedPath())
-	sep := byte('?')
-	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		b.WriteByte(sep)
-		sep = '&'
-		if name, _, valued := strings.Cut(pair, "="); valued && !slices.Contains(shownParameters(), name) {
-			pair = name + "=..."
-		}
-		b.WriteString(pair)
-		if b.Len() > maxShown {
-			break
-		}
-	}
-	return b.String()
-}
-
-// maxShown is a length above which a URI is cut in any case.
-const maxShown = 4 << 10
-
-// shownParameters returns the parameters of the API, none of which has a secret.
-func shownParameters() []string {
-	return []string{
-		"allowWatchBookmarks", "continue", "dryRun", "exclude", "fieldManager", "fieldSelector", "fieldValidation", "force", "gracePeriodSeconds",
-		"includeObject", "labelSelector", "limit", "orphanDependents", "pretty", "propagationPolicy", "resourceVersion", "resourceVersionMatch", "sendInitialEvents",
-		"timeout", "timeoutSeconds", "verbose", "watch",
-	}
 }

@@ -114,3 +114,14 @@ func TestSlowWritesFewShortLines(t *testing.T) {
 		}
 	}
 }
+
+// A logger that writes no line makes no request be measured.
+func TestSlowIsOffWithoutItsLevel(t *testing.T) {
+	core, _ := observer.New(zapcore.WarnLevel)
+	h := filters.Slow(zap.New(core), 1)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if request.LatencyFrom(r.Context()) != nil {
+			t.Error("times are recorded")
+		}
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/apis", http.NoBody))
+}

@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// recordedMost bounds a list in an audit event, in bytes. The event of a longer list has the annotation of truncated events instead.
-const recordedMost = 16 << 20
+// unrecorded says in the event that an object is missing. What is recorded never changes the answer, so that there is no error.
+func (c *call) unrecorded() { request.Annotate(c.ctx, audit.TruncatedAnnotation, "true") }
 
 // recordObject records the object that the client has sent, as it was decoded: nothing may have changed it.
 func (c *call) recordObject(obj runtime.Object) {
@@ -34,9 +35,12 @@ func (c *call) recordObject(obj runtime.Object) {
 	if c.Untyped() { // it may be of another kind than that of the URL
 		encode = func() ([]byte, error) { return codec.Encode(obj) }
 	}
-	if text, err := encode(); err == nil {
-		c.rec.Request(bytes.TrimSuffix(text, []byte("\n")))
+	text, err := encode()
+	if err != nil {
+		c.unrecorded()
+		return
 	}
+	c.rec.Request(bytes.TrimSuffix(text, []byte("\n")))
 }
 
 // recordPatch records a patch as the client has sent it. If that is not JSON, it is recorded as converted.
@@ -57,49 +61,75 @@ func (c *call) recordOptions(opts *metav1.DeleteOptions) {
 	}
 	shown := *opts
 	shown.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: apiruntime.APIVersionInternal, Kind: "DeleteOptions"})
-	if text, err := json.Marshal(&shown); err == nil {
-		c.rec.Request(text)
+	text, err := json.Marshal(&shown)
+	if err != nil {
+		c.unrecorded()
+		return
 	}
+	c.rec.Request(text)
 }
 
-// recordAnswer records the object of an answer in the form f, which is written as text.
-func (c *call) recordAnswer(it wire.Item, f wire.Form, text []byte) error {
+// recordAnswer records the object of an answer in the form f, which is written as text. it is the item that text was made of.
+func (c *call) recordAnswer(it wire.Item, f wire.Form, contentType string, text []byte) {
 	if c.rec == nil {
-		return nil
+		return
 	}
 	if status, is := it.Object.(*metav1.Status); is {
 		response.Record(c.rec, status)
-		return nil
+		return
 	}
 	if !c.rec.Wants(audit.RequestResponse) {
-		return nil
+		return
 	}
-	if f.IsPlain() {
-		c.rec.Response(bytes.Clone(bytes.TrimSuffix(text, []byte("\n")))) // the text is in a buffer
-		return nil
+	k := &copied{c: c}
+	switch {
+	case f.IsPlain():
+		k.add(text)
+	case c.many != nil && !c.Direct(it):
+		k.translate(contentType, text)
+	default:
+		var w wire.Writer
+		w.Begin(c.ctx.Context, c.Objects, f.Plain())
+		plain, err := w.Alone(new([]byte), it)
+		k.set(plain, err)
 	}
-	var w wire.Writer
-	w.Begin(c.ctx.Context, c.Objects, f.Plain())
-	text, err := w.Alone(new([]byte), c.converted(c.ctx, c.remembered(it)))
-	if err == nil {
-		c.rec.Response(bytes.TrimSuffix(text, []byte("\n")))
-	}
-	return err
+	k.record()
 }
 
-// recordList records the list of an answer in the form f, and returns it as JSON, or nil if it is not recorded.
-func (c *call) recordList(lm metav1.ListMeta, src source, f wire.Form) ([]byte, error) {
+// recordList calls respond, which answers with the list of l in the form f, and records the list. The copy is that of the bytes of the
+// answer, as far as these are JSON or another program has converted the objects; else the list is encoded for the event before.
+func (c *call) recordList(l *listWriter, lm metav1.ListMeta, f wire.Form, respond func() error) error {
 	if !c.rec.Wants(audit.RequestResponse) {
-		return nil, nil
+		return respond()
 	}
-	text, err := c.newListWriter(f.Plain(), src).whole(lm, recordedMost)
-	switch {
-	case err != nil:
-		return nil, err
-	case text == nil:
-		request.Annotate(c.ctx, audit.TruncatedAnnotation, "true")
-	default:
-		c.rec.Response(bytes.TrimSuffix(text, []byte("\n")))
+	k := &copied{c: c}
+	hold := l.hold
+	l.hold = func(n int) error { // the answer needs the room more
+		err := hold(n)
+		if err != nil && k.share != nil {
+			k.drop()
+			err = hold(n)
+		}
+		return err
 	}
-	return text, nil
+	defer k.record() // also of an answer that is broken off
+	if !f.IsPlain() && !l.isDear() || c.r.Method == http.MethodHead {
+		k.encode(l, lm, f)
+		return respond()
+	}
+	w := c.w
+	c.w = k.copying(w)
+	defer func() { c.w = w }()
+	k.lost = true // until the answer is complete
+	err := respond()
+	if k.lost = k.full || err != nil; k.lost {
+		return err
+	}
+	if w.Header().Get("Content-Encoding") == "gzip" {
+		k.unzip()
+	}
+	if !f.IsPlain() {
+		k.translate(l.ContentType(), k.text)
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -19,12 +18,11 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	a.Begin(c.ctx.Context, c.Objects, f)
 	buf := c.takeBuffer()
 	began := time.Now()
-	text, err := a.Alone(buf, c.converted(c.ctx, c.remembered(it)))
+	it = c.converted(c.ctx, c.remembered(it))
+	text, err := a.Alone(buf, it)
 	request.Took(c.ctx, request.Encoding, began)
 	if err == nil {
-		err = c.recordAnswer(it, f, text)
-	}
-	if err == nil {
+		c.recordAnswer(it, f, a.ContentType(), text)
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
 	a.Writer = wire.Writer{} // net/http keeps the body: see body.close
@@ -49,21 +47,15 @@ func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
 	return err
 }
 
-// writeList writes a list, in the form f. It records the list before.
+// writeList writes a list, in the form f, and records it.
 func (c *call) writeList(lm metav1.ListMeta, src source, f wire.Form) error {
 	l := c.newListWriter(f, src)
-	text, err := c.recordList(lm, src, f)
-	switch {
-	case err != nil:
+	return c.recordList(l, lm, f, func() error {
+		buf := c.takeBuffer()
+		err := l.respond(c, lm, buf)
+		c.giveBuffer(buf) // as in respondOne
 		return err
-	case text != nil && f.IsPlain():
-		c.respondBytes(new(body), http.StatusOK, l.ContentType(), text)
-		return nil
-	}
-	buf := c.takeBuffer()
-	err = l.respond(c, lm, buf)
-	c.giveBuffer(buf) // as in respondOne
-	return err
+	})
 }
 
 // remembered returns an item that is stored in the hub version. If the call has cached the object in the version of the URL, the

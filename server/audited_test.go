@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
@@ -257,5 +259,31 @@ func TestLostBatchesAreCounted(t *testing.T) {
 			t.Fatal(text)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestRecordedPatchesAreUTF8 checks that a patch that is not UTF-8 is recorded in a form that every reader of JSON accepts.
+func TestRecordedPatchesAreUTF8(t *testing.T) {
+	t.Parallel()
+	log := &audittest.Log{}
+	srv := servertest.Start(t, server.Options{
+		Groups: []server.Group{widgets()},
+		Policy: server.Policy{Audit: []audit.Backend{{Name: "log", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.Request, Verbs: []string{"patch"}}}}, Sink: log}}},
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, srv.URL+widgetsPath+"/a", strings.NewReader("{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"zz\":\"\xff\"}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	resp, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	for len(log.Events()) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if got := string(log.Events()[1].RequestObject); !utf8.ValidString(got) || !strings.Contains(got, "\"zz\":\"\uFFFD\"") {
+		t.Errorf("%q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -43,13 +44,17 @@ func (c *call) recordObject(obj runtime.Object) {
 	c.rec.Request(bytes.TrimSuffix(text, []byte("\n")))
 }
 
-// recordPatch records a patch as the client has sent it. If that is not JSON, it is recorded as converted.
+// recordPatch records a patch as the client has sent it. If that is not JSON, it is recorded as converted. Bytes that are not UTF-8 are
+// recorded as U+FFFD, as decoders read them, so that an event is JSON for every reader.
 func (c *call) recordPatch(sent, converted []byte) {
 	if !c.rec.Wants(audit.Request) {
 		return
 	}
 	if !json.Valid(sent) {
 		sent = converted
+	}
+	if !utf8.Valid(sent) {
+		sent = bytes.ToValidUTF8(sent, []byte(string(utf8.RuneError)))
 	}
 	c.rec.Patch(sent)
 }

@@ -184,13 +184,26 @@ func (s *Server) authorities() [][]byte {
 	return [][]byte{s.opts.Serving.Authorities}
 }
 
-// waitReady waits until every check passes, and returns true. It returns false as soon as ctx or the server ends.
+// look waits in the background until the server is ready for the first time, for a server whose handler gets requests without Run
+// or Serve. It has an effect once, and ends with the server.
+func (s *Server) look() {
+	s.looking.Do(func() {
+		s.start(func() { s.waitReady(s.life) })
+	})
+}
+
+// waitReady waits until every check passes, and returns true: from then on the server is whole, which means that it has begun to
+// serve everything that its extensions serve at the start. It returns false soon after ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
 	pauses := background.Doubling(time.Millisecond, time.Second)
 	for {
-		err := s.CheckReady(ctx)
-		if err == nil || ctx.Err() != nil || s.life.Err() != nil {
-			return err == nil
+		err := s.askReady(ctx)
+		if err == nil {
+			s.whole.Store(true)
+			return true
+		}
+		if ctx.Err() != nil || s.life.Err() != nil {
+			return false
 		}
 		s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
 		select {
@@ -209,14 +222,30 @@ func (s *Server) CheckReady(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	s.whole.Store(true)
 	return nil
 }
 
-// isWhole reports whether the server has begun to serve everything that its extensions serve at the start, which is when it is ready
-// for the first time. Nobody waits for that if Handler is mounted, so that a request looks.
-func (s *Server) isWhole(r *http.Request) bool {
-	return s.whole.Load() || !s.serves.Load() && s.CheckReady(r.Context()) == nil
+// askReady is CheckReady with a context that ends after readyWait. When ctx or the server ends, it does not wait longer than
+// lastMoment for a check that ignores its context.
+func (s *Server) askReady(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(s.life, stop)()
+	asked, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- guarded(asked, s.panics, s.CheckReady) }()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(lastMoment):
+		return ctx.Err()
+	}
 }
 
 // delay calls the functions of BeforeStop, and serves as before for Serving.ShutdownDelay, or until Close is called or the listener

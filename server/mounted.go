@@ -8,7 +8,9 @@ import (
 )
 
 // Handler returns the whole server as an http.Handler, with its filter chain, to be mounted in the http.Server of a program. It works
-// until the server ends: see Shutdown. It may be mounted at several places at the same time.
+// until the server ends: see Shutdown. It may be mounted at several places at the same time. Install extensions before the first
+// call of Handler: from then on a goroutine makes the checks of /readyz until all have passed once, and before that a path that
+// is not served is answered with 503 instead of 404.
 //
 // # Below a path
 //
@@ -44,7 +46,10 @@ import (
 //     verifies the certificates.
 //   - A middleware around the handler must not buffer answers, as http.TimeoutHandler does. If it wraps the http.ResponseWriter, the
 //     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
-func (s *Server) Handler() http.Handler { return s.handler }
+func (s *Server) Handler() http.Handler {
+	s.look()
+	return s.handler
+}
 
 // Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly, at
 // once or over Serving.ShutdownWatchGrace, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as

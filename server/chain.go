@@ -27,12 +27,12 @@ const (
 	FilterUnreadBody   = "unread-body"    // filters.UnreadBody
 	FilterAuditID      = "audit-id"       // filters.AuditID
 	FilterHeaderFields = "header-fields"  // filters.HeaderFields
-	FilterStarting     = "starting"       // filters.Starting
 	FilterReceivedAt   = "received-at"    // filters.ReceivedAt
 	FilterAddress      = "address"        // filters.Address
 	FilterRequestInfo  = "request-info"   // filters.RequestInfo
 	FilterSlow         = "slow"           // filters.Slow
 	FilterLog          = "log"            // filters.Log
+	FilterStarting     = "starting"       // filters.Starting
 	FilterRetryAfter   = "retry-after"    // filters.RetryAfter
 	FilterHSTS         = "hsts"           // filters.HSTS
 	FilterCacheControl = "cache-control"  // filters.CacheControl
@@ -84,12 +84,12 @@ func (s *Server) chain() []NamedFilter {
 		{FilterUnreadBody, filters.UnreadBody(0)},                                     // before any filter can answer without reading the body
 		{FilterAuditID, filters.AuditID()},                                            // before any filter can answer: every answer has the ID
 		{FilterHeaderFields, filters.HeaderFields(maxHeaderFields)},                   // before any filter looks at the fields
-		{FilterStarting, filters.Starting(s.isWhole)},                                 // as early as can be: what was not served when a request came may be served when it is routed
 		{FilterReceivedAt, filters.ReceivedAt(time.Now)},                              // deadlines count from here, by time.Now and not Options.Now
 		{FilterAddress, filters.Address(o.Serving.Proxies)},                           // before anything that is bounded by address
 		{FilterRequestInfo, filters.RequestInfo(resolver)},                            // all filters below use it
 		{FilterSlow, filters.Slow(o.Observe.Logger, o.Observe.SlowRequest)},           // around all parts of a request whose time is measured
 		{FilterLog, filters.Log(o.Observe.Logger)},                                    // receives the final code of every answer below
+		{FilterStarting, filters.Starting(s.whole.Load)},                              // before any work: what was not served when a request came may be served when it is routed
 		{FilterRetryAfter, filters.RetryAfter(s.turnsAway)},                           // at shutdown; the log has these answers
 		{FilterHSTS, filters.HSTS(o.Serving.HSTS...)},                                 // before any filter can answer: every answer has the header
 		{FilterCacheControl, filters.CacheControl()},                                  // answers must not be cached, refusals included

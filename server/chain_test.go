@@ -60,7 +60,7 @@ func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells)
 func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"recover", "unread-body", "audit-id", "header-fields", "starting", "received-at", "address", "request-info", "slow", "log", "retry-after", "hsts", "cache-control", "goaway", "origin",
+		"recover", "unread-body", "audit-id", "header-fields", "received-at", "address", "request-info", "slow", "log", "starting", "retry-after", "hsts", "cache-control", "goaway", "origin",
 		"in-flight-wait", "lasting", "deadline", "timeout", "warnings", "cors", "policy", "authenticate", "audit", "impersonate", "in-flight", "header-bytes", "authorize",
 		"long-running", "metrics",
 	}

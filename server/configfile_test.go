@@ -88,7 +88,7 @@ func TestAuditPolicyFileIsFollowed(t *testing.T) {
 	}
 	_, text := call(t, srv.Client(), "GET", srv.URL+"/metrics", "")
 	for _, want := range []string{
-		"\napiserver_audit_config_controller_automatic_reloads_total{status=\"success\"} 2\n",
+		"\napiserver_audit_config_controller_automatic_reloads_total{status=\"success\"} 4\n",
 		"\napiserver_audit_config_controller_automatic_reloads_total{status=\"failure\"} ",
 		"\napiserver_audit_config_controller_automatic_reload_last_timestamp_seconds{status=\"success\"} ",
 	} {
@@ -108,11 +108,33 @@ func TestConfigFilesThatCannotBeFollowed(t *testing.T) {
 	use := func([]byte) error { return nil }
 	for want, f := range map[string]server.ConfigFile{
 		"want a name of lower case letters": {Name: "A", Path: "x", Use: use},
+		"and underscores":                   {Name: "a-b", Path: "x", Use: use},
 		"and a function":                    {Name: "a", Path: "x"},
 		"no such file":                      {Name: "a", Path: filepath.Join(t.TempDir(), "x"), Use: use},
 	} {
 		if err := h.Follow(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f.Name, err, want)
 		}
+	}
+}
+
+// A second file of a name is refused before its content is used. A file that could not be followed leaves its name free.
+func TestConfigFilesOfOneName(t *testing.T) {
+	t.Parallel()
+	h := host(t, servertest.Start(t, server.Options{}))
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	use := func([]byte) error { uses++; return nil }
+	if err := h.Follow(server.ConfigFile{Name: "abc", Path: path + "none", Use: use}); err == nil {
+		t.Error("a missing file is followed")
+	}
+	if err := h.Follow(server.ConfigFile{Name: "abc", Path: path, Use: use}); err != nil {
+		t.Error(err)
+	}
+	if err := h.Follow(server.ConfigFile{Name: "abc", Path: path, Use: use}); err == nil || uses != 1 {
+		t.Errorf("a second file: %v, used %d times", err, uses-1)
 	}
 }

@@ -382,8 +382,9 @@ func (h *Host) Start(all ...Hook) error {
 	return h.i.start(slices.Clone(all))
 }
 
-// BeforeStop adds a function that Run and Serve call when the server begins to end, while it still serves. They wait for all of these
-// functions, for at most Limits.RequestTimeout, after which ctx ends. An error is logged. The name is for the log.
+// BeforeStop adds a function that Run, Serve and Shutdown call when the server begins to end, while it still serves. They wait for all of these
+// functions, for at most Limits.RequestTimeout, after which ctx ends. An error is logged. A function that has not returned a second after the end of ctx is named in the log, and
+// goes on while the server ends without it. The name is for the log.
 func (h *Host) BeforeStop(name string, f func(ctx context.Context) error) error {
 	if name == "" || f == nil {
 		return fmt.Errorf("server: Host.BeforeStop %q: want a name and a function", name)

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // calls is a list of names, in the order of the calls.
@@ -177,5 +180,36 @@ func TestBeforeStop(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"failed", "written"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// A function before the stop that ignores its context does not hold the end of the server, and is named in the log.
+func TestBeforeStopThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	core, log := observer.New(zap.WarnLevel)
+	o := server.Options{Observe: server.Observe{Logger: zap.New(core)}}
+	o.Limits.RequestTimeout = 50 * time.Millisecond
+	srv := run(t, o)
+	release := make(chan struct{})
+	defer close(release)
+	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		return h.BeforeStop("stays", func(context.Context) error { <-release; return nil })
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.stop()
+	select {
+	case err := <-srv.ended:
+		if err != nil {
+			t.Error(err)
+		}
+		srv.ended <- nil
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server does not end")
+	}
+	lines := log.FilterMessage("functions before the stop have not returned").All()
+	if len(lines) != 1 || fmt.Sprint(lines[0].ContextMap()["names"]) != "[stays]" {
+		t.Errorf("logged %v", lines)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,7 +15,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -102,9 +102,8 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	}()
 	err := s.untilEnd(ctx, cmp.Or(s.opts.Serving.URL, "https://"+host), failed)
 	s.opts.Observe.Logger.Info("stopping")
-	s.leaving.Store(true)
-	if err == nil && ctx.Err() != nil {
-		s.delay(failed)
+	if first := !s.leaving.Swap(true); first && err == nil && ctx.Err() != nil {
+		s.delay(context.Background(), failed)
 	}
 	s.drain(hs)
 	h2.End()
@@ -184,13 +183,26 @@ func (s *Server) authorities() [][]byte {
 	return [][]byte{s.opts.Serving.Authorities}
 }
 
-// waitReady waits until every check passes, and returns true. It returns false as soon as ctx or the server ends.
+// look waits in the background until the server is ready for the first time, for a server whose handler gets requests without Run
+// or Serve. It has an effect once, and ends with the server.
+func (s *Server) look() {
+	s.looking.Do(func() {
+		s.start(func() { s.waitReady(s.life) })
+	})
+}
+
+// waitReady waits until every check passes, and returns true: from then on the server is whole, which means that it has begun to
+// serve everything that its extensions serve at the start. It returns false soon after ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
 	pauses := background.Doubling(time.Millisecond, time.Second)
 	for {
-		err := s.CheckReady(ctx)
-		if err == nil || ctx.Err() != nil || s.life.Err() != nil {
-			return err == nil
+		err := s.askReady(ctx)
+		if err == nil {
+			s.whole.Store(true)
+			return true
+		}
+		if ctx.Err() != nil || s.life.Err() != nil {
+			return false
 		}
 		s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
 		select {
@@ -209,21 +221,38 @@ func (s *Server) CheckReady(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	s.whole.Store(true)
 	return nil
 }
 
-// isWhole reports whether the server has begun to serve everything that its extensions serve at the start, which is when it is ready
-// for the first time. Nobody waits for that if Handler is mounted, so that a request looks.
-func (s *Server) isWhole(r *http.Request) bool {
-	return s.whole.Load() || !s.serves.Load() && s.CheckReady(r.Context()) == nil
+// askReady is CheckReady with a context that ends after readyWait. When ctx or the server ends, it does not wait longer than
+// lastMoment for a check that ignores its context.
+func (s *Server) askReady(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(s.life, stop)()
+	asked, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- guarded(asked, s.panics, s.CheckReady) }()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(lastMoment):
+		return ctx.Err()
+	}
 }
 
-// delay calls the functions of BeforeStop, and serves as before for Serving.ShutdownDelay, or until Close is called or the listener
-// fails.
-func (s *Server) delay(failed chan error) {
-	ctx, cancel := context.WithTimeout(s.life, s.opts.Limits.RequestTimeout)
+// delay calls the functions of BeforeStop, and serves as before for Serving.ShutdownDelay, or until ctx ends, Close is called or the
+// listener fails.
+func (s *Server) delay(ctx context.Context, failed chan error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -232,26 +261,42 @@ func (s *Server) delay(failed chan error) {
 	defer func() { <-stopped }()
 	select {
 	case <-time.After(s.opts.Serving.ShutdownDelay):
-	case <-s.life.Done():
+	case <-ctx.Done():
 	case err := <-failed:
 		failed <- err
 	}
 }
 
-// stop calls the functions that BeforeStop has added, all at the same time, and returns when they have returned or ctx ends.
+// stop calls the functions that BeforeStop has added, all at the same time, and returns when they have returned. If some have not
+// returned lastMoment after the end of their context, it logs their names and returns without them.
 func (s *Server) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.RequestTimeout)
+	defer cancel()
 	s.hooks.mu.Lock()
 	stops := slices.Clone(s.hooks.stops)
 	s.hooks.mu.Unlock()
-	var all sync.WaitGroup
-	for _, one := range stops {
-		all.Go(func() {
+	running, ended := map[int]string{}, make(chan int, len(stops))
+	for i, one := range stops {
+		running[i] = one.name
+		go func() {
 			if err := guarded(ctx, s.panics, one.run); err != nil {
 				s.opts.Observe.Logger.Error("a function before the stop failed", zap.String("name", one.name), zap.Error(err))
 			}
-		})
+			ended <- i
+		}()
 	}
-	all.Wait()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastMoment, func() { close(late) }) })()
+	for len(running) > 0 {
+		select {
+		case i := <-ended:
+			delete(running, i)
+		case <-late:
+			names := slices.Sorted(maps.Values(running))
+			s.opts.Observe.Logger.Error("functions before the stop have not returned", zap.Strings("names", names))
+			return
+		}
+	}
 }
 
 // drain ends watches, lets other requests finish, and closes the connections.

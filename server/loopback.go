@@ -62,6 +62,7 @@ func newLoopback(s *Server) *loopback {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			l.requests.Add(1)
 			defer l.requests.Done()
+			s.look()
 			s.handler.ServeHTTP(w, r)
 		}),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {

@@ -8,7 +8,9 @@ import (
 )
 
 // Handler returns the whole server as an http.Handler, with its filter chain, to be mounted in the http.Server of a program. It works
-// until the server ends: see Shutdown. It may be mounted at several places at the same time.
+// until the server ends: see Shutdown. It may be mounted at several places at the same time. Install extensions before the first
+// call of Handler: from then on a goroutine makes the checks of /readyz until all have passed once, and before that a path that
+// is not served is answered with 503 instead of 404.
 //
 // # Below a path
 //
@@ -27,7 +29,7 @@ import (
 // All bounds of Limits hold, except for those of connections: Connections, HeaderTimeout, IdleTimeout, MaxHeaderBytes, and two
 // uses of WriteTimeout, for connections over HTTP/2 whose client reads nothing, and for the end of an answer after its handler.
 // Run and Serve set these bounds. With Handler the program has to set them. The options Certificate, Authorities, URL,
-// Kubeconfig, Ready and CloseDelay of Serving are not used.
+// Kubeconfig and Ready of Serving are not used. CloseDelay bounds only the time in which clients read the ends of their watches.
 //
 //   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
 //     HTTP2.MaxReadFrameSize. Without ReadHeaderTimeout and IdleTimeout a client holds a connection for as long as it likes.
@@ -44,9 +46,13 @@ import (
 //     verifies the certificates.
 //   - A middleware around the handler must not buffer answers, as http.TimeoutHandler does. If it wraps the http.ResponseWriter, the
 //     wrapper needs the method Unwrap that http.ResponseController calls, and has to implement http.Hijacker for WebSockets.
-func (s *Server) Handler() http.Handler { return s.handler }
+func (s *Server) Handler() http.Handler {
+	s.look()
+	return s.handler
+}
 
-// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, watches end cleanly, at
+// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, the functions
+// of Host.BeforeStop are called, and Serving.ShutdownDelay later watches end cleanly, at
 // once or over Serving.ShutdownWatchGrace, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as
 // Close does. The error says that some requests did not finish, or is that of Close.
 //
@@ -54,13 +60,19 @@ func (s *Server) Handler() http.Handler { return s.handler }
 //
 //	err := errors.Join(srv.Shutdown(ctx), httpServer.Shutdown(ctx))
 //
-// A server that Run or Serve serves needs no call of Shutdown. Shutdown may be called more than once, and after Close.
+// A server that Run or Serve serves needs no call of Shutdown. Shutdown may be called more than once, and after Close. A second
+// call does not wait for Serving.ShutdownDelay.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.leaving.Store(true)
+	if !s.leaving.Swap(true) && s.life.Err() == nil {
+		s.delay(ctx, nil)
+	}
 	s.draining.Store(true)
 	s.requests.Close()
 	s.endWatches(ctx, s.opts.Serving.ShutdownWatchGrace)
 	err := s.requests.Wait(ctx)
+	if err == nil {
+		s.awaitWatches(ctx)
+	}
 	s.endLasting()
 	if err != nil {
 		err = fmt.Errorf("server: some requests have not finished: %w", err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,11 @@ func TestHandlerServesTheAuthorizedPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = srv.Close() }()
+	eventually(t, "the server is ready", func() bool {
+		w := httptest.NewRecorder()
+		srv.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/healthz/none", http.NoBody))
+		return w.Code == 404
+	})
 	for name, router := range below(srv.Handler()) {
 		for path, want := range map[string]int{"/healthz/ping": 200, "/version": 403, "/healthz/../version": 404} {
 			w := httptest.NewRecorder()
@@ -222,5 +228,37 @@ func post(t *testing.T, c *http.Client, url, auth string) func() string {
 		}
 		_ = writer.Close()
 		return <-answered
+	}
+}
+
+// Shutdown calls the functions before the stop once, while the server serves.
+func TestShutdownOfAMountedServerCallsFunctions(t *testing.T) {
+	t.Parallel()
+	srv, err := server.New(server.Options{Groups: []server.Group{widgets()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []int
+	err = srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		return h.BeforeStop("writes", func(context.Context) error {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", widgetsPath, strings.NewReader(`{"metadata":{"name":"last"}}`))
+			r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			srv.Handler().ServeHTTP(w, r)
+			codes = append(codes, w.Code)
+			return nil
+		})
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := srv.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(codes, []int{201}) {
+		t.Errorf("the function was answered %v, want 201 once", codes)
 	}
 }

@@ -65,7 +65,8 @@ type Server struct {
 	hooks      hooks
 	panics     *background.Panics // of hooks
 	failure    chan error         // what ends the server while it serves
-	whole      atomic.Bool        // the server has been ready
+	whole      atomic.Bool        // the server has been ready; set by waitReady
+	looking    sync.Once          // look was called
 	leaving    atomic.Bool        // /readyz fails, because the server will end
 	draining   atomic.Bool        // requests are refused, because the server ends
 	life       context.Context    // ends with the server; watches and background work end with it

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/server"
 )
@@ -47,6 +48,7 @@ func TestPathsThatAreNotServedYet(t *testing.T) {
 		t.Errorf("an object that does not exist: %d %s", w.Code, w.Body)
 	}
 	loaded.Store(true)
+	eventually(t, "the server is ready", func() bool { return ask(unknown[0]).Code == 404 })
 	for _, path := range unknown {
 		if w := ask(path); w.Code != 404 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
@@ -55,5 +57,56 @@ func TestPathsThatAreNotServedYet(t *testing.T) {
 	loaded.Store(false) // the server stays whole
 	if w := ask(unknown[0]); w.Code != 404 {
 		t.Errorf("when it is not ready any more: %d %s", w.Code, w.Body)
+	}
+}
+
+// A request to a mounted server makes no checks and does not wait for them, and CheckReady changes nothing.
+func TestRequestsDoNotCheckReadiness(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	began, release := make(chan struct{}, 1), make(chan struct{})
+	o := server.Options{}
+	o.Observe.Checks = []server.Check{{Name: "slow", ReadyOnly: true, Check: func(context.Context) error {
+		if asked.Add(1) == 1 {
+			began <- struct{}{}
+			<-release
+		}
+		return nil
+	}}}
+	srv, err := server.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	defer close(release)
+	h := srv.Handler()
+	select {
+	case <-began:
+	case <-time.After(5 * time.Second):
+		t.Error("nothing makes the checks")
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range 3 {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/version", http.NoBody))
+		}
+	}()
+	select {
+	case <-over:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the requests wait for the checks")
+	}
+	if got := asked.Load(); got != 1 {
+		t.Errorf("the checks were made %d times, want 1", got)
+	}
+	if err := srv.CheckReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/nothing", http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+	if h.ServeHTTP(w, r); w.Code != 503 {
+		t.Errorf("after CheckReady: %d %s", w.Code, w.Body)
 	}
 }

@@ -35,7 +35,8 @@ type Options struct {
 	// MaxBytes bounds the content; 0 is 3 MiB.
 	MaxBytes int64
 	// Tried is called after each attempt to use content that has changed, with its error. A file that cannot be read or used is tried
-	// again after Every. A nil Tried is not called.
+	// again after Every. After an error, Tried is called with nil also when the file has the content in use again, which ends the
+	// failure without a call of use. A nil Tried is not called.
 	Tried func(err error)
 }
 
@@ -88,7 +89,9 @@ func (f *File) Reload(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err == nil && hash == f.used {
-		f.set(nil)
+		if f.Err() != nil {
+			f.tell(nil)
+		}
 		return nil
 	}
 	if err == nil {
@@ -98,10 +101,7 @@ func (f *File) Reload(ctx context.Context) error {
 			f.used = hash
 		}
 	}
-	f.set(err)
-	if f.o.Tried != nil {
-		f.o.Tried(err)
-	}
+	f.tell(err)
 	return err
 }
 
@@ -112,10 +112,14 @@ func (f *File) Err() error {
 	return f.err
 }
 
-func (f *File) set(err error) {
+// tell makes err the result of Err, and calls Tried with it.
+func (f *File) tell(err error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.err = err
+	f.mu.Unlock()
+	if f.o.Tried != nil {
+		f.o.Tried(err)
+	}
 }
 
 // settled returns the content of the file when it has stopped changing, or when it is that in use.

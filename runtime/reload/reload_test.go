@@ -20,6 +20,7 @@ type used struct {
 	mu    sync.Mutex // guards all below
 	all   []string
 	tried int
+	last  error // of the last attempt
 }
 
 func (u *used) use(content []byte) error {
@@ -51,7 +52,7 @@ func write(t *testing.T, path, content string) {
 // open opens a file that is followed until the test ends. It is for a bubble.
 func open(t *testing.T, path string, u *used) *reload.File {
 	t.Helper()
-	f, err := reload.Open(path, u.use, reload.Options{Tried: func(error) { u.mu.Lock(); u.tried++; u.mu.Unlock() }})
+	f, err := reload.Open(path, u.use, reload.Options{Tried: func(err error) { u.mu.Lock(); u.tried, u.last = u.tried+1, err; u.mu.Unlock() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +86,18 @@ func TestChangedContentIsUsed(t *testing.T) {
 		if err := f.Err(); err != nil {
 			t.Errorf("of the content in use: %v", err)
 		}
+		u.mu.Lock()
+		tried := u.tried
+		if u.last != nil {
+			t.Errorf("the end of a failure is not told: %v", u.last)
+		}
+		u.mu.Unlock()
+		time.Sleep(time.Hour)
+		u.mu.Lock()
+		if u.tried != tried {
+			t.Errorf("%d attempts without a change", u.tried-tried)
+		}
+		u.mu.Unlock()
 		write(t, path, "bad again")
 		time.Sleep(time.Minute)
 		write(t, path, "three")

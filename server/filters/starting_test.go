@@ -13,7 +13,7 @@ import (
 func TestStartingMarksEarlyRequests(t *testing.T) {
 	whole := false
 	got := map[bool]bool{}
-	h := filters.Starting(func(*http.Request) bool { return whole })(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := filters.Starting(func() bool { return whole })(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		before := whole
 		whole = true
 		got[before] = request.IsEarly(r.Context())

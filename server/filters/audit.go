@@ -66,6 +66,7 @@ func (a Auditor) begin(p *passage, user *authn.User, info *request.Info) *audit.
 	attributes := info.Attributes(user)
 	if p.values.Latency == nil && !request.IsLongRunning(info) { // no Slow records the times
 		p.values.Latency = new(request.Latency)
+		p.values.Latency.Add(request.Authentication, p.authentication)
 		p.watch().seen().latency = p.values.Latency
 	}
 	rec := backends.Begin(audit.Arrival{

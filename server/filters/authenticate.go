@@ -49,7 +49,8 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		}
 		began := time.Now()
 		resp, err := a.Authenticate(r)
-		p.values.Latency.Add(request.Authentication, time.Since(began))
+		p.authentication = time.Since(began)
+		p.values.Latency.Add(request.Authentication, p.authentication)
 		if err == nil && resp != nil && !meantFor(resp.Audiences, o.Audiences) {
 			resp, err = nil, fmt.Errorf("the credential is valid for the audiences %q, and the server identifies as %q", resp.Audiences, o.Audiences)
 		}

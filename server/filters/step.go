@@ -3,6 +3,7 @@ package filters
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
@@ -44,6 +45,7 @@ type passage struct {
 	r               *http.Request       // a copy that filters may change, except for what its fields refer to; see letGo
 	values          request.Values
 	who             *authn.User        // nil: the user was not authenticated in this passage
+	authentication  time.Duration      // how long that took
 	group           *WaitGroup         // counts the request; nil: no WaitGroup in this passage
 	panics          *zap.Logger        // the log of the Recover that began the passage
 	share           *flowcontrol.Share // released by the Recover; nil: none

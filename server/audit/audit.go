@@ -31,10 +31,10 @@
 //
 // At [RequestResponse], events have the ResponseObject, too: the object, the list, the Table, the discovery document or the Status
 // that was answered. It is JSON also if the answer is YAML, CBOR or protobuf. The bytes of an answer in JSON are copied, and those of
-// other answers are encoded for the event. The copy counts in the byte limits of the server until
-// the last event is made. The answer is the same as without a copy. If an answer has more than 16 MiB it is not recorded, and the event has [TruncatedAnnotation]; kube-apiserver records lists of any
-// length. A watch, a stream, and a path that is no resource have no objects. An answer in a format that the client does not accept is
-// not recorded either, as in kube-apiserver.
+// other answers are encoded for the event. The copy counts in the byte limits of the server until the last event is made. The answer is
+// the same as without a copy. If an answer has more than 16 MiB, it is not recorded, and the event has [TruncatedAnnotation];
+// kube-apiserver records lists of any length. A watch, a stream, and a path that is no resource have no objects. An answer in a format
+// that the client does not accept is not recorded either, as in kube-apiserver.
 //
 // Objects are recorded as they are: at [Request] and [RequestResponse], events also hold the token of a TokenReview or a TokenRequest
 // and the data of Secrets. A policy needs a rule before its others that keeps these at Metadata:
@@ -46,11 +46,19 @@
 //   - group: authentication.k8s.io
 //     resources: ["tokenreviews"]
 //
-// An answer that cannot be copied, or has no room in the byte limits, is not recorded either: its event has [TruncatedAnnotation]. A request body is bounded by
-// the server's limits, and so is its object in an event. OmitManagedFields leaves metadata.managedFields out of objects, but not out
-// of patches, as in kube-apiserver.
+// An answer that cannot be copied, or has no room in the byte limits, is not recorded either: its event has [TruncatedAnnotation]. A
+// request body is bounded by the server's limits, and so is its object in an event. OmitManagedFields leaves metadata.managedFields out
+// of objects, but not out of patches, as in kube-apiserver.
 //
 // A request for which no rule asks for more than Metadata costs nothing of this.
+//
+// # When a sink fails
+//
+// A request does not fail because of a sink, unless Backend.Strict is set and its RequestReceived cannot be recorded: then the answer is
+// 500. If a policy omits that stage, Strict has no effect. Events that a sink does not take, or that a [Batch] loses later, are lost.
+// They are counted in the metric apiserver_audit_error_total of the backend, and a server logs at most 10 lines a second about them.
+// When a disk has room again, a log goes on. A sink that does not return holds the requests that it records, also those to the health
+// paths, unless the policy has a rule for them at None or a Batch is in front of the sink.
 //
 // # Slow requests
 //
@@ -83,7 +91,8 @@ func (l Level) AtLeast(other Level) bool {
 // Stage is the moment of a request at which an event is made.
 type Stage string
 
-// The stages, in their order.
+// The stages, in their order. A request that is refused because of its credentials, with 401, has only the stage ResponseStarted, as in
+// kube-apiserver: a policy that omits it records none of these.
 const (
 	RequestReceived  Stage = "RequestReceived"  // the user is known, and no handler has been called
 	ResponseStarted  Stage = "ResponseStarted"  // the header of a long answer, such as that of a watch, has been written

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 
+	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/audit"
 )
 
@@ -29,16 +32,37 @@ func (s *Writer) Record(_ context.Context, events ...*audit.Event) error {
 	return nil
 }
 
-// A Sink writes events to standard output. No server calls a Sink yet, so the example calls it.
-func ExampleSink() {
-	var sink audit.Sink = &Writer{w: os.Stdout}
-	err := sink.Record(context.Background(), &audit.Event{
-		AuditID: "1", Level: audit.Metadata, Stage: audit.ResponseComplete, RequestURI: "/api/v1/namespaces",
-		User: audit.UserInfo{Username: "anna"}, Verb: "list",
-	})
+// A server records who reads its version, but not who asks for its health.
+func Example() {
+	policy, err := audit.ParsePolicy([]byte(`
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  nonResourceURLs: ["/livez*", "/readyz*"]
+- level: Metadata
+`))
 	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv, err := server.New(server.Options{Policy: server.Policy{
+		Audit: []audit.Backend{{Name: "log", Policy: policy, Sink: &Writer{w: os.Stdout}}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, path := range []string{"/livez", "/version", "/api/v1/nodes"} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Audit-ID", "1")
+		srv.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if err := srv.Close(); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
-	// 1 ResponseComplete: anna list /api/v1/namespaces
+	// 1 ResponseComplete: system:anonymous get /version
+	// 1 ResponseComplete: system:anonymous list /api/v1/nodes
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/background"
 )
 
-// Hook is work that an extension does once, when the server serves what the extension adds, such as making objects that must exist. That
-// may be before the server listens.
-// See Host.Start.
+// Hook is work that an extension does once, when the server serves what the extension adds, such as making objects that must exist.
+// That may be before the server listens. See Host.Start.
 type Hook struct {
 	// Name is the name of the hook, which all extensions share. /readyz, /livez and /healthz have a check "poststarthook/" and the
 	// name, which fails until Run has returned nil.

@@ -34,7 +34,8 @@ type AuthenticateOptions struct {
 // Authenticate authenticates a request and puts the user in the context. It answers with 401, without the reason, if a returns an
 // error or nil, or a user without a name. Warnings of the [authn.Response] are sent to the client, and its audit annotations are
 // recorded ([request.Annotate]). Filters and handlers behind Authenticate see a request without credentials: see
-// AuthenticateOptions.Strip. From then on bounds count the request for the user ([request.HolderFrom]).
+// AuthenticateOptions.Strip. They see no trailers, which could have the names of such headers. From then on bounds count the request
+// for the user ([request.HolderFrom]).
 //
 // On HTTP/2, an answer with 401, and any answer to system:anonymous, ends the connection. A client that opens streams only to
 // cancel them then needs a new connection each time (CVE-2023-44487).
@@ -85,7 +86,7 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		for key, value := range resp.AuditAnnotations {
 			request.Annotate(p, key, value)
 		}
-		p.r.Header = o.Strip(p.r)
+		p.r.Header, p.r.Trailer = o.Strip(p.r), nil
 		return true
 	})
 }

@@ -2,10 +2,13 @@ package filters_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -88,4 +91,35 @@ func TestWarningsAndAnnotationsOfAuthentication(t *testing.T) {
 		t.Errorf("annotations %v", got)
 	}
 	request.Annotate(t.Context(), "dropped", "without a recorder")
+}
+
+// TestTrailersAreNotSeen checks that a trailer with the name of a header with credentials reaches no handler, over HTTP/1.1 and HTTP/2.
+func TestTrailersAreNotSeen(t *testing.T) {
+	who := authn.Func(func(*http.Request) (*authn.Response, error) { return &authn.Response{User: authn.User{Name: "u"}}, nil })
+	srv := httptest.NewUnstartedServer(filters.Chain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(w, len(r.Trailer), r.ProtoMajor)
+	}), filters.Authenticate(who, filters.AuthenticateOptions{})))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	for major, client := range map[int]*http.Client{2: srv.Client(), 1: {Transport: &http.Transport{TLSClientConfig: srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, io.MultiReader(strings.NewReader("body")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Trailer = http.Header{"X-Remote-User": {"eve"}, "Impersonate-User": {"eve"}}
+		if major == 1 {
+			client.Transport.(*http.Transport).TLSClientConfig.NextProtos = []string{"http/1.1"}
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if _ = resp.Body.Close(); err != nil || string(text) != fmt.Sprint(0, major) {
+			t.Errorf("HTTP/%d: %q, %v", major, text, err)
+		}
+		client.CloseIdleConnections()
+	}
 }

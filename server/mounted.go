@@ -51,10 +51,10 @@ func (s *Server) Handler() http.Handler {
 	return s.handler
 }
 
-// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, the functions
-// of Host.BeforeStop are called, and Serving.ShutdownDelay later watches end cleanly, at
-// once or over Serving.ShutdownWatchGrace, new requests are refused with 503, and requests that have begun finish until ctx ends. Then it closes the server, as
-// Close does. The error says that some requests did not finish, or is that of Close.
+// Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, the functions of Host.BeforeStop
+// are called, and Serving.ShutdownDelay later watches end cleanly, at once or over Serving.ShutdownWatchGrace, new requests are refused
+// with 503, and requests that have begun finish until ctx ends. Then it closes the server, as Close does. The error says that some
+// requests did not finish, or is that of Close.
 //
 // Call Server.Shutdown before the method Shutdown of the http.Server, which waits for all requests and does not end watches:
 //

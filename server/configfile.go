@@ -34,7 +34,8 @@ type ConfigFile struct {
 //   - /readyz?verbose names the check Name + "-config", whose path answers with 500 and the reason. /readyz itself succeeds: the server
 //     works as before, and a mistake in a file must not end the service of all servers that have the file.
 //   - The metric apiserver_<Name>_config_controller_automatic_reloads_total counts the attempts to use changed content, by status:
-//     success or failure. The return to the content in use after a failure is a success. apiserver_<Name>_config_controller_automatic_reload_last_timestamp_seconds has the time of the last one.
+//     success or failure. The return to the content in use after a failure is a success.
+//     apiserver_<Name>_config_controller_automatic_reload_last_timestamp_seconds has the time of the last one.
 func (h *Host) Follow(f ConfigFile) error {
 	if !isConfigName(f.Name) || f.Use == nil {
 		return fmt.Errorf("server: Host.Follow %q: want a name of lower case letters and underscores, and a function", f.Name)

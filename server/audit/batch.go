@@ -21,7 +21,8 @@ type BatchOptions struct {
 	// Buffer is how many events wait, those that are being delivered excluded; 0 is 10,000. Further events are lost.
 	Buffer int
 	// BufferBytes bounds the memory of all events that wait or are being delivered, in bytes, of which an event without objects
-	// has about a thousand; 0 is 64 MiB. Each event counts twice, since a delivery encodes it. Further events are lost. kube-apiserver has no such bound.
+	// has about a thousand; 0 is 64 MiB. Each event counts twice, since a delivery encodes it. Further events are lost. kube-apiserver
+	// has no such bound.
 	BufferBytes int
 	// MaxSize is how many events are delivered together, at most; 0 is 400.
 	MaxSize int

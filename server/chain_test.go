@@ -156,10 +156,19 @@ func TestEachFilterCanBeLeftOutOrReplaced(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			r := httptest.NewRequestWithContext(t.Context(), "GET", widgetsPath, http.NoBody)
-			r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
-			w := httptest.NewRecorder()
-			srv.Handler().ServeHTTP(w, r)
+			handler := srv.Handler()
+			ask := func() *httptest.ResponseRecorder {
+				r := httptest.NewRequestWithContext(t.Context(), "GET", widgetsPath, http.NoBody)
+				r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, r)
+				return w
+			}
+			w := ask()
+			for w.Code == http.StatusServiceUnavailable { // until the server has been ready
+				time.Sleep(time.Millisecond)
+				w = ask()
+			}
 			want := http.StatusOK
 			switch name {
 			case server.FilterAuthenticate: // there is no user whom authorization could allow anything

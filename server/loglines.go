@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -71,4 +72,20 @@ func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
 	l.lines++
 	dropped, l.dropped = l.dropped, 0
 	return dropped, true
+}
+
+// watchSink counts and logs the events that the sink of a backend loses later, if the sink tells: see audit.Batch.OnFailure.
+func (s *Server) watchSink(b audit.Backend) {
+	if sink, ok := b.Sink.(interface{ OnFailure(func(error, int)) }); ok {
+		sink.OnFailure(func(err error, events int) {
+			s.metrics.NotRecorded(b.Name, events)
+			s.unrecorded(b.Name, err)
+		})
+	}
+}
+
+// notRecorded counts and logs that a backend has not recorded an audit event.
+func (s *Server) notRecorded(backend string, err error) {
+	s.metrics.NotRecorded(backend, 1)
+	s.unrecorded(backend, err)
 }

@@ -3,13 +3,11 @@ package handlers
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
-	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -74,25 +72,6 @@ func (k *copied) set(text []byte, err error) {
 		k.drop()
 	} else if k.hold(len(text)) {
 		k.text = text
-	}
-}
-
-// translate makes the copy from the text of an answer in another format than JSON. It needs no object, which another program might
-// have to convert again.
-func (k *copied) translate(contentType string, text []byte) {
-	switch contentType {
-	case codec.YAML().MediaType():
-		out, _, err := codec.YAML().ToJSON(text, codec.Ignore)
-		k.set(out, err)
-	case codec.CBOR().MediaType():
-		out, _, err := codec.CBOR().ToJSON(text, codec.Ignore)
-		k.set(out, err)
-	case codec.JSON().MediaType():
-		var out bytes.Buffer
-		err := json.Compact(&out, text)
-		k.set(out.Bytes(), err)
-	default:
-		k.drop()
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *call) recordOptions(opts *metav1.DeleteOptions) {
 }
 
 // recordAnswer records the object of an answer in the form f, which is written as text. it is the item that text was made of.
-func (c *call) recordAnswer(it wire.Item, f wire.Form, contentType string, text []byte) {
+func (c *call) recordAnswer(it wire.Item, f wire.Form, text []byte) {
 	if c.rec == nil {
 		return
 	}
@@ -91,7 +91,7 @@ func (c *call) recordAnswer(it wire.Item, f wire.Form, contentType string, text 
 	case f.IsPlain():
 		k.add(text)
 	case c.many != nil && !c.Direct(it):
-		k.translate(contentType, text)
+		k.set(f.JSON(text)) // without the object, which another program might have to convert again
 	default:
 		var w wire.Writer
 		w.Begin(c.ctx.Context, c.Objects, f.Plain())
@@ -134,7 +134,7 @@ func (c *call) recordList(l *listWriter, lm metav1.ListMeta, f wire.Form, respon
 		k.unzip()
 	}
 	if !f.IsPlain() {
-		k.translate(l.ContentType(), k.text)
+		k.set(f.JSON(k.text))
 	}
 	return nil
 }

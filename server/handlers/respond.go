@@ -22,7 +22,7 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	text, err := a.Alone(buf, it)
 	request.Took(c.ctx, request.Encoding, began)
 	if err == nil {
-		c.recordAnswer(it, f, a.ContentType(), text)
+		c.recordAnswer(it, f, text)
 		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
 	a.Writer = wire.Writer{} // net/http keeps the body: see body.close

@@ -57,6 +57,12 @@ func (cbor) frame(w *Writer, lm metav1.ListMeta, count int, _ int64) (Frame, err
 	return Frame{Head: codec.AppendCBORArray(head, count), Tail: tail, Empty: append(none, tail...)}, nil
 }
 
-func (cbor) plain() bool   { return false }
+func (cbor) plain() bool { return false }
+
+func (cbor) json(text []byte) ([]byte, error) {
+	out, _, err := codec.CBOR().ToJSON(text, codec.Ignore)
+	return out, err
+}
+
 func (cbor) keeps() bool   { return true }
 func (cbor) objects() bool { return false }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -51,6 +52,9 @@ func (compact) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, erro
 }
 
 func (compact) plain() bool { return true }
+
+func (compact) json(text []byte) ([]byte, error) { return text, nil }
+
 func (compact) keeps() bool { return true }
 
 // indented is JSON with line breaks and indentation, for people.
@@ -87,4 +91,11 @@ func (indented) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, err
 }
 
 func (indented) plain() bool { return false }
+
+func (indented) json(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	err := json.Compact(&out, text)
+	return out.Bytes(), err
+}
+
 func (indented) keeps() bool { return false } // only people request it

@@ -83,6 +83,9 @@ func (protobuf) frame(w *Writer, lm metav1.ListMeta, _ int, size int64) (Frame, 
 	return out, nil
 }
 
-func (protobuf) plain() bool   { return false }
+func (protobuf) plain() bool { return false }
+
+func (protobuf) json([]byte) ([]byte, error) { return nil, nil }
+
 func (protobuf) keeps() bool   { return true }
 func (protobuf) objects() bool { return true }

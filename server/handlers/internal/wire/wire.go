@@ -78,6 +78,8 @@ type encoding interface {
 	frame(w *Writer, lm metav1.ListMeta, count int, size int64) (Frame, error)
 	// plain reports whether the encoding is the JSON of the view without a change.
 	plain() bool
+	// json returns the JSON of the text of an answer, which may be text itself, or nil if the text has not all that it needs.
+	json(text []byte) ([]byte, error)
 	// keeps reports whether the bytes of an item may be cached for other requests.
 	keeps() bool
 	// objects reports whether every item must be decoded to be written.
@@ -102,6 +104,10 @@ func (f Form) Plain() Form {
 
 // IsPlain reports whether f is JSON without indentation.
 func (f Form) IsPlain() bool { return f.encoding.plain() }
+
+// JSON returns the text of an answer in this form as JSON without indentation, without its objects. The result may be text itself. It
+// is nil if the objects are needed.
+func (f Form) JSON(text []byte) ([]byte, error) { return f.encoding.json(text) }
 
 // Frame is the bytes around the items of a list.
 type Frame struct {

@@ -50,4 +50,10 @@ func (yaml) frame(w *Writer, lm metav1.ListMeta, _ int, _ int64) (Frame, error) 
 }
 
 func (yaml) plain() bool { return false }
+
+func (yaml) json(text []byte) ([]byte, error) {
+	out, _, err := codec.YAML().ToJSON(text, codec.Ignore)
+	return out, err
+}
+
 func (yaml) keeps() bool { return true }

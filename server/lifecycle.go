@@ -28,8 +28,7 @@ import (
 // runs it until the process gets an interrupt (SIGINT) or is asked to terminate (SIGTERM). It returns the error of New, Install
 // or Run. After a signal it returns nil when the server has ended. A second signal ends the process at once.
 func ListenAndServe(opts Options, extensions ...Extension) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
+	ctx, stop := untilSignal()
 	defer stop()
 	s, err := New(opts)
 	if err != nil {
@@ -41,6 +40,24 @@ func ListenAndServe(opts Options, extensions ...Extension) error {
 		}
 	}
 	return s.Run(ctx)
+}
+
+// untilSignal returns a context that ends with the first signal that asks the process to end. When it ends, signals have their usual
+// effect again. stop ends it without a signal.
+func untilSignal() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer close(done)
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+		signal.Stop(signals) // before cancel: whoever sees the end may send the second signal
+		cancel()
+	}()
+	return ctx, func() { cancel(); <-done }
 }
 
 // Run listens on Serving.Listen and serves until ctx ends; see Serve.

@@ -42,6 +42,9 @@ var goldenPolicies = []string{"everything", "metadata", "mixed"}
 // events with those of kube-apiserver.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("thousands of requests take minutes with the race detector; TestGolden makes them too")
+	}
 	if dir := os.Getenv("KEELSON_WIRE_EVENTS"); dir != "" {
 		for _, name := range goldenPolicies {
 			keepEvents(t, filepath.Join(dir, name+".log"), filepath.Join(goldenEvents, name+".jsonl.gz"))

@@ -126,21 +126,5 @@ func (m *members) AuthenticateToken(ctx context.Context, token string) (*Respons
 
 // Authenticate implements Authenticator.
 func (m *members) Authenticate(r *http.Request) (*Response, error) {
-	var anonymous *Response
-	var errs []error
-	for _, one := range m.called {
-		switch resp, err := one.Authenticate(r); {
-		case err != nil:
-			errs = append(errs, err)
-		case resp == nil:
-		case !resp.NoCredential():
-			return resp, nil
-		case anonymous == nil:
-			anonymous = resp
-		}
-	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	return anonymous, nil
+	return FirstUser(r, m.called)
 }

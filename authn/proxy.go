@@ -171,18 +171,3 @@ func (p *Proxy) has(header string) bool {
 		return ok
 	})
 }
-
-// without returns h without some headers. It does not change h, and returns h itself if there are none of them.
-func without(h http.Header, drop func(name string) bool) http.Header {
-	out, own := h, false
-	for name := range h {
-		if !drop(name) {
-			continue
-		}
-		if !own {
-			out, own = h.Clone(), true
-		}
-		delete(out, name)
-	}
-	return out
-}

@@ -9,33 +9,24 @@ import (
 // Authorization, the headers of the front proxy (X-Remote-User, -Uid, -Group and -Extra-*), and a WebSocket subprotocol that
 // contains a token. It does not change h; it returns h itself if there are no credentials.
 func StripCredentials(h http.Header) http.Header {
-	out := h
-	for key := range h {
-		if key == "Authorization" || isFrontProxy(key) {
-			out = out.Clone()
-			break
+	out := without(h, isCredential)
+	if len(h[protocolHeader]) == 0 || !hasTokenProtocol(h) {
+		return out
+	}
+	out = without(out, func(key string) bool { return key == protocolHeader })
+	var rest []string
+	for p := range protocols(h) {
+		if !strings.HasPrefix(p, tokenProtocol) {
+			rest = append(rest, p)
 		}
 	}
-	if len(h[protocolHeader]) > 0 && hasTokenProtocol(h) {
-		out = h.Clone()
-		out.Del(protocolHeader)
-		var rest []string
-		for p := range protocols(h) {
-			if !strings.HasPrefix(p, tokenProtocol) {
-				rest = append(rest, p)
-			}
-		}
-		if len(rest) > 0 {
-			out.Set(protocolHeader, strings.Join(rest, ", "))
-		}
-	}
-	for key := range h {
-		if key == "Authorization" || isFrontProxy(key) {
-			delete(out, key)
-		}
+	if len(rest) > 0 {
+		out.Set(protocolHeader, strings.Join(rest, ", "))
 	}
 	return out
 }
+
+func isCredential(key string) bool { return key == "Authorization" || isFrontProxy(key) }
 
 func isFrontProxy(key string) bool {
 	what, ok := strings.CutPrefix(key, "X-Remote-")
@@ -49,4 +40,19 @@ func hasTokenProtocol(h http.Header) bool {
 		}
 	}
 	return false
+}
+
+// without returns h without some headers. It does not change h, and returns h itself if there are none of them.
+func without(h http.Header, drop func(name string) bool) http.Header {
+	out, own := h, false
+	for name := range h {
+		if !drop(name) {
+			continue
+		}
+		if !own {
+			out, own = h.Clone(), true
+		}
+		delete(out, name)
+	}
+	return out
 }

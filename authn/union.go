@@ -29,6 +29,28 @@ func (u union) Authenticate(r *http.Request) (*Response, error) {
 	return nil, errors.Join(errs...)
 }
 
+// FirstUser calls authenticators in order and returns the first response that is not that of [Anonymous]. If there is none, it returns
+// the errors of all, or, if none fails, the first response of Anonymous. The result may be no opinion.
+func FirstUser(r *http.Request, members []Authenticator) (*Response, error) {
+	var anonymous *Response
+	var errs []error
+	for _, one := range members {
+		switch resp, err := one.Authenticate(r); {
+		case err != nil:
+			errs = append(errs, err)
+		case resp == nil:
+		case !resp.NoCredential():
+			return resp, nil
+		case anonymous == nil:
+			anonymous = resp
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return anonymous, nil
+}
+
 // Strip is for the function Strip.
 func (u union) Strip(h http.Header) http.Header {
 	for _, m := range u {

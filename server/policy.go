@@ -115,26 +115,11 @@ func (p *policy) taken(ctx context.Context) *state {
 // wrong credential is never taken for one without a credential. A response of authn.Anonymous counts only if no authenticator finds
 // a credential and none fails.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
-	var anonymous *authn.Response
-	var errs []error
-	for _, a := range p.callers {
-		resp, err := a.Authenticate(r)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case resp != nil && !resp.NoCredential():
-			return resp, nil
-		case resp != nil && anonymous == nil:
-			anonymous = resp
-		}
-	}
-	switch {
-	case errs != nil:
-		return nil, errors.Join(errs...)
-	case anonymous == nil && p.anonymous:
+	resp, err := authn.FirstUser(r, p.callers)
+	if resp == nil && err == nil && p.anonymous {
 		return authn.Anonymous().Authenticate(r)
 	}
-	return anonymous, nil
+	return resp, err
 }
 
 // Strip removes the headers that an authenticator of the options reads.

@@ -18,7 +18,7 @@ import (
 
 const auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: "
 
-// The policy of a file is used without a restart. A file that is broken or missing changes nothing, and is told of.
+// The policy of a file is used without a restart. If the file is broken or missing, the server keeps the policy that it has, and a log line and a check say so.
 func TestAuditPolicyFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")

@@ -25,7 +25,7 @@ type Check struct {
 	ReadyOnly bool
 
 	starts  bool // of a hook: /livez passes while Serving.LivezGrace lasts
-	advises bool // its failure is told, and does not fail the endpoint
+	advises bool // if it fails, ?verbose and its own path say so, and the endpoint still succeeds
 }
 
 // health serves /healthz, /livez and /readyz, in the form of

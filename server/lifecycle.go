@@ -54,7 +54,7 @@ func untilSignal() (ctx context.Context, stop func()) {
 		case <-signals:
 		case <-ctx.Done():
 		}
-		signal.Stop(signals) // before cancel: whoever sees the end may send the second signal
+		signal.Stop(signals) // before cancel, so that a signal that comes after the end of ctx has its usual effect
 		cancel()
 	}()
 	return ctx, func() { cancel(); <-done }

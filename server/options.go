@@ -96,9 +96,9 @@ type Serving struct {
 	// with 503 and Retry-After.
 	ShutdownRetryAfter bool
 	// ShutdownWatchGrace is the time over which watches end at the end of the server, one after the other, so that their clients do not
-	// all connect to another server at once; 0 ends all at the same time. Watches then take some 500 bytes more each. Requests
-	// that last and are no watches, such as those that have taken over their connection, go on until all other requests have
-	// ended, and then for CloseDelay.
+	// all connect to another server at once; 0 ends all at the same time. Watches then take some 500 bytes more each. Other
+	// long-running requests, such as those that have taken over their connection, go on until all other requests have ended, and then
+	// for CloseDelay.
 	ShutdownWatchGrace time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. An address of a

@@ -32,7 +32,7 @@ func (s *Writer) Record(_ context.Context, events ...*audit.Event) error {
 	return nil
 }
 
-// A server records who reads its version, but not who asks for its health.
+// A server records each request except those to its health checks.
 func Example() {
 	policy, err := audit.ParsePolicy([]byte(`
 apiVersion: audit.k8s.io/v1

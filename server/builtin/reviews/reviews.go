@@ -4,7 +4,8 @@
 //	err := srv.Install(reviews.New())
 //
 // kubectl auth whoami sends a SelfSubjectReview, which the members of system:authenticated may do: see [Authorizer]. Another server
-// sends a TokenReview to learn whose token it has received. Whoever may create TokenReviews can find out whether a token is valid.
+// that has received a token sends a TokenReview to learn the user of the token. A user who may create TokenReviews can find out
+// whether a token is valid.
 // Nothing is stored, but an audit event at the level Request has the token: see package audit for the rule of a policy.
 //
 // # Differences from kube-apiserver

@@ -85,13 +85,19 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	defer d.mu.Unlock()
 	d.answer.note(http.StatusOK)
 	if d.expired {
-		return 0, http.ErrHandlerTimeout
+		return d.answer.write(takenAway{}, p)
 	}
 	d.begin()
 	d.writing.Store(true)
 	defer d.writing.Store(false)
 	return d.answer.write(d.w, p)
 }
+
+// takenAway is what a handler writes to when the response has been taken away. The time of such writes counts, as in kube-apiserver.
+type takenAway struct{}
+
+// Write implements io.Writer.
+func (takenAway) Write([]byte) (int, error) { return 0, http.ErrHandlerTimeout }
 
 // Flush implements http.Flusher.
 func (d *deadlineWriter) Flush() { _ = d.FlushError() } // http.Flusher returns no error

@@ -41,6 +41,9 @@ func Timeout(onTimeout ...func(r *http.Request)) Filter {
 		run.writer.init(w)
 		run.behind.begin(run.writer.forHandler(), r) // with a copy of the request: r belongs to this goroutine
 		run.behind.came = r
+		if outer, ok := w.(watched); ok && outer.seen().latency != nil { // the handler's writes are measured also after the deadline
+			run.behind.watch().seen().latency, outer.seen().latency = outer.seen().latency, nil
+		}
 		go run.serve(next)
 		if !run.ends(timers, at) {
 			select {

@@ -10,21 +10,26 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// certificates verifies the client certificates of requests, and remembers those that have verified.
+// certificates verifies the client certificates of requests, and remembers the results.
 type certificates struct {
 	roots  func() *x509.CertPool
 	accept func(leaf *x509.Certificate) (*Response, error)
 
 	mu    sync.Mutex // guards the fields below
 	pool  *x509.CertPool
-	known *simplelru.LRU[*x509.Certificate, verified]
+	known *simplelru.LRU[*x509.Certificate, verdict]
 }
 
-// verified is a certificate that has verified with certificates.pool, and was accepted.
-type verified struct {
+// verdict is the result for a certificate with certificates.pool.
+type verdict struct {
 	response *Response
-	until    time.Time
+	err      error
+	until    time.Time // the result has to be found again from then on
 }
+
+// refusalTime is the time for which a certificate remains refused. It is short because a certificate may become valid. It is not 0
+// because a server asks more than one authority about the certificate of each request, and most certificates are of only one.
+const refusalTime = 10 * time.Second
 
 // Bounds of what is remembered: the number of certificates, which are of as many connections, and the size of one in bytes.
 const (
@@ -35,7 +40,7 @@ const (
 // newCertificates returns certificates that verify with the pool that roots returns. accept is called for a certificate that has
 // verified, and its response is kept with it.
 func newCertificates(roots func() *x509.CertPool, accept func(leaf *x509.Certificate) (*Response, error)) *certificates {
-	known, _ := simplelru.NewLRU[*x509.Certificate, verified](maxCertificates, nil) // fails for a size below 1
+	known, _ := simplelru.NewLRU[*x509.Certificate, verdict](maxCertificates, nil) // fails for a size below 1
 	return &certificates{roots: roots, accept: accept, known: known}
 }
 
@@ -50,37 +55,42 @@ func (c *certificates) check(r *http.Request) (resp *Response, there bool, err e
 	}
 	leaf := r.TLS.PeerCertificates[0]
 	if known, ok := c.find(pool, leaf); ok {
-		return known, true, nil
+		return known.response, true, known.err
 	}
-	until, err := verify(leaf, r.TLS.PeerCertificates[1:], pool)
-	if err == nil {
-		resp, err = c.accept(leaf)
+	found := c.judge(leaf, r.TLS.PeerCertificates[1:], pool)
+	c.remember(pool, leaf, found)
+	return found.response, true, found.err
+}
+
+// judge verifies a certificate, and asks accept about it.
+func (c *certificates) judge(leaf *x509.Certificate, rest []*x509.Certificate, pool *x509.CertPool) (v verdict) {
+	if v.until, v.err = verify(leaf, rest, pool); v.err == nil {
+		v.response, v.err = c.accept(leaf)
 	}
-	if err != nil {
-		return nil, true, err
+	if v.err != nil {
+		return verdict{err: v.err, until: time.Now().Add(refusalTime)}
 	}
-	c.remember(pool, leaf, verified{resp, until})
-	return resp, true, nil
+	return v
 }
 
 // find returns what is remembered of a certificate. It forgets all if the pool is another one.
-func (c *certificates) find(pool *x509.CertPool, leaf *x509.Certificate) (*Response, bool) {
+func (c *certificates) find(pool *x509.CertPool, leaf *x509.Certificate) (verdict, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pool != pool {
 		c.pool = pool
 		c.known.Purge()
-		return nil, false
+		return verdict{}, false
 	}
 	known, ok := c.known.Get(leaf)
 	if ok && time.Now().After(known.until) {
 		c.known.Remove(leaf)
-		return nil, false
+		return verdict{}, false
 	}
-	return known.response, ok
+	return known, ok
 }
 
-func (c *certificates) remember(pool *x509.CertPool, leaf *x509.Certificate, v verified) {
+func (c *certificates) remember(pool *x509.CertPool, leaf *x509.Certificate, v verdict) {
 	if len(leaf.Raw) > maxCertificateSize {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,15 +156,49 @@ func TestCertificatesAreRemembered(t *testing.T) {
 	}
 }
 
+// TestRefusedCertificatesAreRemembered checks that a certificate that is not valid is not verified for each request, and that it is
+// accepted when it has become valid.
+func TestRefusedCertificatesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := ca(t, nil)
+		pool := x509.NewCertPool()
+		pool.AddCert(root.cert)
+		a := authn.X509(func() *x509.CertPool { return pool })
+		early := from(http.Header{}, client(t, root, pkix.Name{CommonName: "u"}, func(c *x509.Certificate) {
+			c.NotBefore, c.NotAfter = time.Now().Add(time.Minute), time.Now().Add(time.Hour)
+		}))
+		if allocs := testing.AllocsPerRun(100, func() {
+			if resp, err := a.Authenticate(early); resp != nil || err == nil {
+				t.Fatal(resp, err)
+			}
+		}); allocs > 0 {
+			t.Errorf("%v allocations: the certificate is verified again", allocs)
+		}
+		time.Sleep(59 * time.Second)
+		if got := result(a, early); got == "u" {
+			t.Error("a certificate is accepted too early")
+		}
+		time.Sleep(11 * time.Second)
+		if got := result(a, early); got != "u" {
+			t.Errorf("a certificate that is valid now: %s", got)
+		}
+	})
+}
+
+// BenchmarkX509 measures a certificate that is known: one of the authority, and one of another authority.
 func BenchmarkX509(b *testing.B) {
-	root := ca(b, nil)
+	root, other := ca(b, nil), ca(b, nil)
 	pool := x509.NewCertPool()
 	pool.AddCert(root.cert)
 	a := authn.X509(func() *x509.CertPool { return pool })
-	request := from(http.Header{}, client(b, root, pkix.Name{CommonName: "u", Organization: []string{"g"}}))
-	for b.Loop() {
-		if resp, err := a.Authenticate(request); resp == nil || err != nil {
-			b.Fatal(err)
-		}
+	for name, by := range map[string]*authority{"accepted": root, "refused": other} {
+		request := from(http.Header{}, client(b, by, pkix.Name{CommonName: "u", Organization: []string{"g"}}))
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if resp, err := a.Authenticate(request); (resp == nil) != (err != nil) || (err != nil) != (by == other) {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -27,6 +27,7 @@ import (
 func main() {
 	var c config
 	flags := c.Flags("apiserver")
+	c.Add(flags)
 	flags.StringVar(&c.etcd, "etcd", "", "`endpoints` of the etcd that keeps the objects, comma separated")
 	os.Exit(program.Run(flags, os.Args[1:], c.serve))
 }
@@ -34,6 +35,7 @@ func main() {
 // config is the command line.
 type config struct {
 	program.Options
+	program.Identities
 	etcd string
 }
 
@@ -50,7 +52,7 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 	if err != nil {
 		return err
 	}
-	server, err := newServer(ln, cert, key, strings.Split(c.etcd, ","), c.Token)
+	server, err := newServer(ln, cert, key, strings.Split(c.etcd, ","), c.Token, c.Identities)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}

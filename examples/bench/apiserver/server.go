@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/keelson-dev/keelson/examples/bench/internal/program"
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,12 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
-	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	"k8s.io/apiserver/pkg/authentication/request/union"
-	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/path"
 	"k8s.io/apiserver/pkg/endpoints/openapi"
@@ -58,8 +55,9 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, scheme.SetVersionPriority(groupVersion())
 }
 
-// newServer returns a server that will serve on ln, with its objects in etcd. With an empty token no client is authenticated.
-func newServer(ln net.Listener, cert, key []byte, etcd []string, token string) (*genericapiserver.GenericAPIServer, error) {
+// newServer returns a server that will serve on ln, with its objects in etcd. With an empty token and without other identities no
+// client is authenticated.
+func newServer(ln net.Listener, cert, key []byte, etcd []string, token string, id program.Identities) (*genericapiserver.GenericAPIServer, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -81,6 +79,9 @@ func newServer(ln net.Listener, cert, key []byte, etcd []string, token string) (
 		return nil, fmt.Errorf("-cert and -key: %w", err)
 	}
 	if err := serving.WithLoopback().ApplyToConfig(config); err != nil {
+		return nil, err
+	}
+	if err := applyIdentities(config, token, id); err != nil {
 		return nil, err
 	}
 	storage := options.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", codecs.LegacyCodec(groupVersion())))
@@ -113,8 +114,7 @@ func newAuthenticator(token string) authenticator.Request {
 	if token == "" {
 		return nobody
 	}
-	tokens := tokenfile.New(map[string]*user.DefaultInfo{token: {Name: benchUser, Groups: []string{benchUser}}})
-	return union.NewFailOnError(group.NewAuthenticatedGroupAdder(bearertoken.New(tokens)), nobody)
+	return union.NewFailOnError(newTokens(token), nobody)
 }
 
 // newAuthorizer returns an authorizer that allows the group of benchUser everything, and everybody the server's health and

@@ -41,6 +41,7 @@ const user = "bench"
 func main() {
 	var c config
 	flags := c.Flags("keelson")
+	c.Add(flags)
 	flags.StringVar(&c.data, "data", "", "`file` that keeps the objects; every write is on the disk before it is answered")
 	flags.StringVar(&c.etcd, "etcd", "", "`endpoints` of an etcd that keeps the objects, comma separated")
 	flags.StringVar(&c.index, "index", "", "label `key` to index, so that lists that select one value cost what they find")
@@ -51,6 +52,7 @@ func main() {
 // config is the command line.
 type config struct {
 	program.Options
+	program.Identities
 	data, etcd, index string
 	crds              bool
 }
@@ -79,6 +81,11 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 		return fmt.Errorf("-cert and -key: %w", err)
 	}
 	opts := c.options()
+	end, err := c.identify(&opts)
+	if err != nil {
+		return err
+	}
+	defer end()
 	opts.Serving.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
 	opts.Serving.Ready = func(url, _ string) { p.Ready(url) }
 	if opts.Observe.Logger, err = logger(); err != nil {
@@ -117,8 +124,7 @@ func (c *config) options() server.Options {
 		opts.Storage = etcd.At(strings.Split(c.etcd, ",")...)
 	}
 	if c.Token != "" {
-		whose := authn.User{Name: user, Groups: []string{user, authn.AuthenticatedAll}}
-		tokens := authn.StaticTokens(map[string]authn.User{c.Token: whose})
+		tokens := c.tokens()
 		opts.Policy.Authenticator = authn.WithAnonymous(authn.BearerToken(tokens))
 		opts.Policy.Authorizer = authz.Union(authz.PrivilegedGroups(user), opts.Policy.Authorizer)
 	}

@@ -237,7 +237,7 @@ func TestMisuse(t *testing.T) {
 				flags = append(flags, strings.Fields(name)[0])
 			}
 		}
-		if want := []string{"addr", "cert", "crds", "data", "etcd", "index", "key", "token"}; !slices.Equal(flags, want) {
+		if want := []string{"addr", "cert", "client-ca", "crds", "data", "etcd", "index", "key", "proxy-ca", "token", "webhook"}; !slices.Equal(flags, want) {
 			t.Errorf("the flags are %q, want %q", flags, want)
 		}
 		p.Want(0)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -15,10 +16,14 @@ import (
 // Target is a server with the credentials of a client.
 type Target struct {
 	URL string // https://HOST:PORT
-	// Token is the bearer token.
+	// Token is the bearer token; "": it has none.
 	Token string
 	// CAs are the trusted certificate authorities.
 	CAs *x509.CertPool
+	// Certificate is the client's certificate; nil: it has none.
+	Certificate *tls.Certificate
+	// Header has further headers of each request.
+	Header http.Header
 }
 
 // requestTimeout is the timeout of a request; a LIST of everything by the slowest server takes a tenth of it.
@@ -26,8 +31,12 @@ const requestTimeout = 2 * time.Minute
 
 // transport returns a transport with connections of its own: one connection, as long as the server accepts all streams on it.
 func (t Target) transport() *http.Transport {
+	config := &tls.Config{RootCAs: t.CAs, MinVersion: tls.VersionTLS13}
+	if t.Certificate != nil {
+		config.Certificates = []tls.Certificate{*t.Certificate}
+	}
 	return &http.Transport{
-		TLSClientConfig:    &tls.Config{RootCAs: t.CAs, MinVersion: tls.VersionTLS13},
+		TLSClientConfig:    config,
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true, // a request asks for compression itself, and answers are not decompressed
 		MaxIdleConns:       1, MaxIdleConnsPerHost: 1,
@@ -151,7 +160,10 @@ func (t Target) send(ctx context.Context, transport *http.Transport, r Request) 
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+t.Token)
+	maps.Copy(req.Header, t.Header)
+	if t.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Token)
+	}
 	req.Header.Set("Accept", "application/json")
 	if r.Accept != "" {
 		req.Header.Set("Accept", r.Accept)

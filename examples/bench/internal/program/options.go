@@ -24,6 +24,13 @@ type Options struct {
 	Token     string // "" means none
 }
 
+// Identities are flags for further ways in which a client shows who it is. The zero Identities has none.
+type Identities struct {
+	ClientCA string // file with the authority of clients' certificates; "" means none
+	ProxyCA  string // file with the authority of the certificates of authenticating proxies; "" means none
+	Webhook  string // kubeconfig of a webhook that reviews tokens; "" means none
+}
+
 // Flags returns the flags of a program, which set o.
 func (o *Options) Flags(program string) *flag.FlagSet {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
@@ -32,6 +39,13 @@ func (o *Options) Flags(program string) *flag.FlagSet {
 	flags.StringVar(&o.Key, "key", "", "`file` with the key of the certificate, in PEM")
 	flags.StringVar(&o.Token, "token", "", "bearer `token` of the user bench; without it nobody is let in")
 	return flags
+}
+
+// Add adds the flags that set i.
+func (i *Identities) Add(flags *flag.FlagSet) {
+	flags.StringVar(&i.ClientCA, "client-ca", "", "`file` with the authority of clients' certificates, in PEM")
+	flags.StringVar(&i.ProxyCA, "proxy-ca", "", "`file` with the authority of authenticating proxies, in PEM; the headers are X-Remote-User and its kin")
+	flags.StringVar(&i.Webhook, "webhook", "", "kubeconfig `file` of a webhook that reviews the tokens that are not -token")
 }
 
 // KeyPair returns the serving certificate and its key, in PEM: those of the files, or a new self-signed pair.

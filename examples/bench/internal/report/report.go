@@ -45,13 +45,21 @@ func Write(w io.Writer, r Run) error {
 	return err
 }
 
-// sized returns the tables for a number of objects. Writes and watches were measured only with the first number.
+// sized returns the tables for a number of objects. Identities, writes and watches were measured only with the first number.
 func (r Run) sized(objects int, first bool) string {
 	var b strings.Builder
 	r.tables(&b, "GET", objects, []row{
 		{scenario.GetUnset1, "rv unset, 1 client"}, {scenario.GetUnset16, "rv unset, 16 clients"},
 		{scenario.GetAny1, "rv 0, 1 client"}, {scenario.GetAny16, "rv 0, 16 clients"},
 	})
+	if first {
+		r.tables(&b, "GET by identity, rv 0, 16 clients, in servers that accept them all", objects, []row{
+			{scenario.AsName(scenario.AsToken), "a token of a file"}, {scenario.AsName(scenario.AsCertificate), "a client certificate"},
+			{scenario.AsName(scenario.AsProxied), "headers of an authenticating proxy"},
+			{scenario.AsName(scenario.AsReviewed), "a token of 1 KB that a webhook reviews"},
+			{scenario.AsName(scenario.AsImpersonated), "a token, as another user"},
+		})
+	}
 	r.tables(&b, fmt.Sprintf("LIST, %d clients", r.Plan.Listers(objects)), objects, []row{
 		{scenario.ListUnset, "all, rv unset"}, {scenario.ListAny, "all, rv 0"}, {scenario.ListPaged, "all, in pages of 500"},
 		{scenario.ListGzip, "all, gzip"}, {scenario.ListLabel, "1% by a label"}, {scenario.ListIndex, "1% by a label with an index"},

@@ -74,6 +74,9 @@ func Run(ctx context.Context, dir string, plan Plan, opts Options, results *figu
 				b.try(ctx, s, objects, Storm, func(ctx context.Context, s *server) error {
 					return b.storm(ctx, s, objects, round)
 				})
+				b.try(ctx, s, objects, "identities", func(ctx context.Context, s *server) error {
+					return b.sessionWithIdentities(ctx, s, objects, round)
+				})
 				b.try(ctx, s, objects, ListIndex, func(ctx context.Context, s *server) error {
 					return b.sessionWithIndex(ctx, s, objects, round)
 				})

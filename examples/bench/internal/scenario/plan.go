@@ -94,7 +94,11 @@ func (p Plan) Scenarios() []string {
 			names = append(names, WriteName(verb, clients))
 		}
 	}
-	return append(names, Mixed)
+	names = append(names, Mixed)
+	for _, identity := range Identities() {
+		names = append(names, AsName(identity))
+	}
+	return names
 }
 
 // Check returns an error if a plan of a user is invalid.

@@ -37,6 +37,9 @@ const (
 	V1beta1 = "v1beta1"
 )
 
+// TokenReviews is the path of TokenReviews in a server of the Kubernetes API.
+const TokenReviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+
 // MaxAnswer is the default of Options.Client.MaxAnswer, in bytes.
 const MaxAnswer = 1 << 20
 
@@ -45,6 +48,8 @@ type Options struct {
 	// Version is the version of the TokenReviews in the group authentication.k8s.io; "" means V1. The flag of kube-apiserver has
 	// the default v1beta1.
 	Version string
+	// Path is below the URL of the Config, such as [TokenReviews]; "" means that URL itself.
+	Path string
 	// Audiences are the audiences for which a token is valid if the webhook does not say it: those of the server. They count only
 	// for a request with audiences (authn.AudiencesFrom).
 	Audiences []string
@@ -89,7 +94,7 @@ func New(cfg client.Config, o Options) (*Authenticator, error) {
 	o.Cache.Success, o.Cache.Failure = cmp.Or(o.Success, remembered), cmp.Or(o.Failure, remembered)
 	tries := cmp.Or(o.Attempts, 5)
 	asks := &asker{
-		client: c, version: "authentication.k8s.io/" + cmp.Or(o.Version, V1), audiences: slices.Clone(o.Audiences), tries: tries,
+		client: c, path: o.Path, version: "authentication.k8s.io/" + cmp.Or(o.Version, V1), audiences: slices.Clone(o.Audiences), tries: tries,
 		pauses: wait.Backoff{Duration: cmp.Or(o.Backoff, 500*time.Millisecond), Factor: 1.5, Jitter: 0.2, Steps: tries},
 	}
 	return &Authenticator{authn.CacheTokens(asks, o.Cache), c}, nil
@@ -101,6 +106,7 @@ func (a *Authenticator) Close() { a.client.Close() }
 // asker asks the webhook.
 type asker struct {
 	client    *client.Client
+	path      string
 	version   string
 	audiences []string
 	pauses    wait.Backoff
@@ -140,7 +146,7 @@ func (a *asker) AuthenticateToken(ctx context.Context, token string) (*authn.Res
 func (a *asker) ask(ctx context.Context, body []byte) (*review, error) {
 	pauses := a.pauses
 	for try := 1; ; try++ {
-		resp, err := a.client.Do(ctx, client.Request{Method: http.MethodPost, Body: body})
+		resp, err := a.client.Do(ctx, client.Request{Method: http.MethodPost, Path: a.path, Body: body})
 		if err == nil {
 			return a.read(resp.Body)
 		}

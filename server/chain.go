@@ -64,6 +64,13 @@ func InsertBefore(chain []NamedFilter, name string, more ...NamedFilter) []Named
 
 // InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters. Without
 // TrustFilters, name must be FilterAuthorize or that of a filter behind it. If the chain has no filter with that name, New fails.
+//
+// A filter that traces requests, such as that of otelhttp, belongs behind FilterAuthenticate, where kube-apiserver has its own.
+// Clients that are not authenticated then make no spans, and do not decide what is sampled by their header traceparent. The filter
+// finds the user, the request.Info and the audit ID in the context of the request, and receives the code of the answer, except
+// when a request takes too long: FilterTimeout answers such a request. A filter that ignores traceparent may be behind
+// FilterRequestInfo instead, and receives the code of every answer. Both places need TrustFilters. The filter's http.ResponseWriter
+// needs the method Unwrap, or all optional methods of that of net/http.
 func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
 	return insert(chain, name, 1, more)
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -8,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/servertest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -181,6 +184,90 @@ func TestEachFilterCanBeLeftOutOrReplaced(t *testing.T) {
 			}
 			if err := srv.Close(); err != nil {
 				t.Error(err)
+			}
+		}
+	}
+}
+
+// traced is what a filter that traces requests knows of a request.
+type traced struct {
+	verb, resource, auditID, user string
+	code                          int
+}
+
+// codeWriter is an http.ResponseWriter as tracing has it.
+type codeWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *codeWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// tracing returns Serving.Filters with a filter behind the one with that name. The filter sends what it knows of each request.
+func tracing(behind string, to chan<- traced) func([]server.NamedFilter) []server.NamedFilter {
+	filter := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := &codeWriter{ResponseWriter: w, code: http.StatusOK}
+			next.ServeHTTP(answer, r)
+			one := traced{auditID: request.AuditIDFrom(r.Context()), code: answer.code}
+			if info := request.InfoFrom(r.Context()); info != nil {
+				one.verb, one.resource = info.Verb, info.Resource
+			}
+			if user := authn.UserFrom(r.Context()); user != nil {
+				one.user = user.Name
+			}
+			to <- one
+		})
+	}
+	return func(chain []server.NamedFilter) []server.NamedFilter {
+		return server.InsertAfter(chain, behind, server.NamedFilter{Name: "tracing", Filter: filter})
+	}
+}
+
+// A filter that traces requests has a place behind authentication, as in kube-apiserver, and another that sees all requests.
+func TestTracingHasAPlace(t *testing.T) {
+	t.Parallel()
+	for behind, wants := range map[string]map[string]traced{ // by the token
+		server.FilterAuthenticate: {"": {"list", "widgets", "id", "system:anonymous", 403}, "bob": {"list", "widgets", "id", "bob", 200}, "unknown": {}},
+		server.FilterRequestInfo:  {"": {"list", "widgets", "id", "", 403}, "bob": {"list", "widgets", "id", "", 200}, "unknown": {"list", "widgets", "id", "", 401}},
+	} {
+		seen := make(chan traced, 100)
+		may := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+			if a.User.Name == "bob" || !a.ResourceRequest {
+				return authz.Allow, "", nil
+			}
+			return authz.Deny, "", nil
+		})
+		srv := servertest.Start(t, server.Options{
+			Groups:  []server.Group{widgets()},
+			Policy:  server.Policy{Users: map[string]authn.User{"bob": {Name: "bob"}}, Authorizer: may},
+			Serving: server.Serving{Filters: tracing(behind, seen), TrustFilters: true},
+		})
+		for drained := false; !drained; { // of the requests of Start
+			select {
+			case <-seen:
+			default:
+				drained = true
+			}
+		}
+		for token, want := range wants {
+			header := []string{"Audit-ID", "id"}
+			if token != "" {
+				header = append(header, "Authorization", "Bearer "+token)
+			}
+			code, body := call(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", header...)
+			var got traced
+			if want != got { // it was traced
+				got = <-seen
+				wantCode(t, want.code, code, body)
+			}
+			if got != want || len(seen) > 0 {
+				t.Errorf("behind %s, token %q: %+v, want %+v", behind, token, got, want)
 			}
 		}
 	}

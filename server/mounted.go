@@ -52,9 +52,9 @@ func (s *Server) Handler() http.Handler {
 }
 
 // Shutdown ends a server whose Handler is mounted, as Serve does when its context ends: /readyz fails, the functions of Host.BeforeStop
-// are called, and Serving.ShutdownDelay later watches end cleanly, at once or over Serving.ShutdownWatchGrace, new requests are refused
-// with 503, and requests that have begun finish until ctx ends. Then it closes the server, as Close does. The error says that some
-// requests did not finish, or is that of Close.
+// are called, and Serving.ShutdownDelay later new requests are refused, watches end cleanly, at once or over Serving.ShutdownWatchGrace,
+// and requests that have begun finish, within Limits.RequestTimeout and until ctx ends. Then it closes the server, as Close does. The
+// error says that some requests did not finish, or is that of Close.
 //
 // Call Server.Shutdown before the method Shutdown of the http.Server, which waits for all requests and does not end watches:
 //
@@ -63,19 +63,9 @@ func (s *Server) Handler() http.Handler {
 // A server that Run or Serve serves needs no call of Shutdown. Shutdown may be called more than once, and after Close. A second
 // call does not wait for Serving.ShutdownDelay.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if !s.leaving.Swap(true) && s.life.Err() == nil {
-		s.delay(ctx, nil)
+	unfinished, err := s.finish(ctx, &served{}, false)
+	if unfinished != nil {
+		unfinished = fmt.Errorf("server: some requests have not finished: %w", unfinished)
 	}
-	s.draining.Store(true)
-	s.requests.Close()
-	s.endWatches(ctx, s.opts.Serving.ShutdownWatchGrace)
-	err := s.requests.Wait(ctx)
-	if err == nil {
-		s.awaitWatches(ctx)
-	}
-	s.endLasting()
-	if err != nil {
-		err = fmt.Errorf("server: some requests have not finished: %w", err)
-	}
-	return errors.Join(err, s.Close())
+	return errors.Join(unfinished, err)
 }

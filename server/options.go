@@ -91,9 +91,9 @@ type Serving struct {
 	// ShutdownDelay is how long Run and Serve serve as before after their context has ended, while /readyz fails, so that load
 	// balancers stop sending requests; 0 is no time.
 	ShutdownDelay time.Duration
-	// ShutdownRetryAfter keeps the listener open while requests finish at the end, and answers new requests with 429 and
-	// Retry-After; see filters.RetryAfter. Otherwise the listener is closed first, and requests on open connections are answered
-	// with 503 and Retry-After.
+	// ShutdownRetryAfter keeps the listener open at the end until requests and watches have ended, as in kube-apiserver, and answers
+	// new requests with 429 and Retry-After; see filters.RetryAfter. Otherwise the listener is closed first, and requests on open
+	// connections are answered with 503 and Retry-After.
 	ShutdownRetryAfter bool
 	// ShutdownWatchGrace is the time over which watches end at the end of the server, one after the other, so that their clients do not
 	// all connect to another server at once; 0 ends all at the same time. Watches then take some 500 bytes more each. Other

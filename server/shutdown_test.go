@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,6 +84,54 @@ func TestShutdownRetryAfter(t *testing.T) {
 		t.Error(err)
 	}
 	srv.ended <- nil
+}
+
+// With Serving.ShutdownRetryAfter the listener is open until the watches have ended, too.
+func TestShutdownRetryAfterWaitsForWatches(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Serving.ShutdownRetryAfter, o.Serving.ShutdownWatchGrace = true, time.Hour
+	srv := run(t, o)
+	auth := "Bearer " + srv.Credentials().Token
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", auth)
+	watch, err := srv.client(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+	refused := func() (code int, closes bool) {
+		one := srv.client(t) // with a connection of its own, of HTTP/1.1
+		one.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath, nil)
+		req.Header.Set("Authorization", auth)
+		resp, err := one.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode, resp.Close
+	}
+	srv.stop()
+	eventually(t, "requests are refused", func() bool { code, _ := refused(); return code == http.StatusTooManyRequests })
+	time.Sleep(50 * time.Millisecond) // nothing but the watch is left
+	if code, closes := refused(); code != http.StatusTooManyRequests || !closes {
+		t.Errorf("while a watch lasts: %d, closes: %v", code, closes)
+	}
+	if err := srv.Close(); err != nil { // ends the grace
+		t.Error(err)
+	}
+	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {
+		t.Errorf("the watch ended with %q, %v; want a clean end", rest, err)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+	if c, err := net.Dial("tcp", strings.TrimPrefix(srv.url, "https://")); err == nil {
+		_ = c.Close()
+		t.Error("the listener is open after the end")
+	}
 }
 
 // With Serving.ShutdownWatchGrace watches end one after the other, cleanly, while other requests are refused.

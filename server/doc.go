@@ -128,6 +128,7 @@
 //	  time to check a token                                  30 s                                           authn.CacheOptions                          401
 //	  remembered certificates of clients, size of one        4,096, 16 KiB                                  -                                           the certificate is verified again
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
+//	  answer of the host of an extension server              4 MiB                                          delegation.Options                          what was known stays in use
 //	  a token file, a password file                          16 MiB                                         -                                           an error
 //	Audit
 //	  text of a policy                                       1 MiB                                          -                                           an error

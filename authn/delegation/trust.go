@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,28 +107,13 @@ func (t Trust) sameProxies(as Trust) bool {
 
 // pool returns the certificates of a key, or nil if there is no such key.
 func pool(data map[string]string, key string) (*x509.CertPool, error) {
-	rest := []byte(data[key])
-	if len(bytes.TrimSpace(rest)) == 0 {
+	text := []byte(data[key])
+	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
-	roots, any := x509.NewCertPool(), false
-	for {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
-			continue
-		}
-		one, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("the key %s has a damaged certificate: %w", key, err)
-		}
-		roots.AddCert(one)
-		any = true
-	}
-	if !any {
-		return nil, fmt.Errorf("the key %s has no certificate in PEM", key)
+	roots, err := authn.Authorities(text)
+	if err != nil {
+		return nil, fmt.Errorf("the key %s: %w", key, err)
 	}
 	return roots, nil
 }

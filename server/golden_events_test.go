@@ -33,6 +33,9 @@ import (
 //	--disable-admission-plugins=ServiceAccount
 //
 // for each policy, run the test against it, and then run TestGoldenEvents with KEELSON_WIRE_EVENTS=DIR.
+//
+// cbor.jsonl.gz has the events of the files below cbor, recorded with --feature-gates=CBORServingAndStorage=true and the policy
+// everything. With DIR/cbor.log, TestGoldenEventsOfCBOR makes it.
 const goldenEvents = "testdata/audit"
 
 // goldenPolicies are the names of the policies.
@@ -50,9 +53,47 @@ func TestGoldenEvents(t *testing.T) {
 			keepEvents(t, filepath.Join(dir, name+".log"), filepath.Join(goldenEvents, name+".jsonl.gz"))
 		}
 	}
-	o := server.Options{Groups: goldenGroups()[2:]} // the others are custom resources, as in kube-apiserver
-	logs := map[string]*audittest.Log{}
+	logs := runGoldenRecorded(t, server.Options{}, "", goldenPolicies...)
+	steps, met := goldenSteps(t), map[*ownEvent]bool{}
 	for _, name := range goldenPolicies {
+		if compared := compareEvents(t, name, steps, logs[name].Events(), met); compared < 200 {
+			t.Errorf("%s: the events of only %d requests are compared", name, compared)
+		}
+	}
+	wantMet(t, met, func(id string) bool { return !strings.HasPrefix(id, "cbor/") })
+}
+
+// wantMet checks that the events of these requests have all differences of ownEvents.
+func wantMet(t *testing.T, met map[*ownEvent]bool, of func(id string) bool) {
+	t.Helper()
+	for i := range ownEvents {
+		if d := &ownEvents[i]; of(d.id) && !met[d] {
+			t.Errorf("%s does not differ in %s", d.id, d.path)
+		}
+	}
+}
+
+// TestGoldenEventsOfCBOR is TestGoldenEvents for requests and answers in CBOR, whose objects are in the events as JSON.
+func TestGoldenEventsOfCBOR(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv("KEELSON_WIRE_EVENTS"); dir != "" {
+		keepEvents(t, filepath.Join(dir, "cbor.log"), filepath.Join(goldenEvents, "cbor.jsonl.gz"))
+	}
+	logs := runGoldenRecorded(t, server.Options{CBOR: true}, withCBOR, "everything")
+	met := map[*ownEvent]bool{}
+	if compared := compareEvents(t, "cbor", goldenSteps(t), logs["everything"].Events(), met); compared < 40 {
+		t.Errorf("the events of only %d requests are compared", compared)
+	}
+	wantMet(t, met, func(id string) bool { return strings.HasPrefix(id, "cbor/") })
+}
+
+// runGoldenRecorded makes the requests of the golden files, or of those that name the property only, and returns the audit events
+// under each of the policies.
+func runGoldenRecorded(t *testing.T, o server.Options, only string, policies ...string) map[string]*audittest.Log {
+	t.Helper()
+	o.Groups = goldenGroups()[2:] // the others are custom resources, as in kube-apiserver
+	logs := map[string]*audittest.Log{}
+	for _, name := range policies {
 		text, err := os.ReadFile(filepath.Join(goldenEvents, name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -75,19 +116,11 @@ func TestGoldenEvents(t *testing.T) {
 	}
 	servertest.InstallCRDs(t, srv, goldenFiles+"/widget.crd.yaml", goldenFiles+"/untyped.crd.yaml")
 	admin := srv.AddUser(authn.User{Name: "admin", UID: "admin", Groups: []string{"system:masters"}})
-	is := map[string]bool{keelsonServer: true, customWidgets: true, withoutCBOR: true, withCRDs: true}
+	is := map[string]bool{keelsonServer: true, customWidgets: true, withCBOR: o.CBOR, withoutCBOR: !o.CBOR, withCRDs: true}
 	t.Run("files", func(t *testing.T) {
-		runGolden(t, &goldenServer{url: srv.URL, client: srv.Anonymous(), token: admin, is: is})
+		runGolden(t, &goldenServer{url: srv.URL, client: srv.Anonymous(), token: admin, is: is, only: only})
 	})
-	steps, met := goldenSteps(t), map[int]bool{}
-	for _, name := range goldenPolicies {
-		compareEvents(t, name, steps, logs[name].Events(), met)
-	}
-	for i, d := range ownEvents {
-		if !met[i] {
-			t.Errorf("%s does not differ in %s", d.id, d.path)
-		}
-	}
+	return logs
 }
 
 // ownEvent is a difference from kube-apiserver: in the events of requests whose IDs begin with id, the members whose paths begin
@@ -107,6 +140,7 @@ var ownEvents = []ownEvent{
 	{"untyped/create#2", ".requestObject.spec.zero"},
 	// It has other groups.
 	{"discovery/aggregated#10", ".responseObject.items"},
+	{"cbor/discovery#2", ".responseObject.items"},
 	// It tries the mode first in which the requestor has impersonated before: see package impersonation.
 	{"audit/sources#4", ".authenticationMetadata"},
 }
@@ -132,8 +166,8 @@ func goldenSteps(t *testing.T) map[string]*step {
 }
 
 // compareEvents compares the events of a server under a policy with those of kube-apiserver. It sets met for the members of
-// ownEvents that it finds.
-func compareEvents(t *testing.T, policy string, steps map[string]*step, events []*audit.Event, met map[int]bool) {
+// ownEvents that it finds, and returns how many requests it has compared.
+func compareEvents(t *testing.T, policy string, steps map[string]*step, events []*audit.Event, met map[*ownEvent]bool) (compared int) {
 	t.Helper()
 	ours := map[string]eventsOf{}
 	for _, e := range events {
@@ -147,7 +181,6 @@ func compareEvents(t *testing.T, policy string, steps map[string]*step, events [
 	if err := readEvents(filepath.Join(goldenEvents, policy+".jsonl.gz"), theirs); err != nil {
 		t.Fatal(err)
 	}
-	compared := 0
 	for _, id := range slices.Sorted(maps.Keys(ours)) {
 		want, known := theirs[id]
 		if !known {
@@ -163,7 +196,7 @@ func compareEvents(t *testing.T, policy string, steps map[string]*step, events [
 			for _, wrong := range compareEvent(steps[id], want[stage], got[stage]) {
 				is := func(d ownEvent) bool { return strings.HasPrefix(id, d.id) && strings.HasPrefix(wrong, d.path) }
 				if i := slices.IndexFunc(ownEvents, is); i >= 0 {
-					met[i] = true
+					met[&ownEvents[i]] = true
 				} else {
 					t.Errorf("%s: %s: %s: %s", policy, id, stage, wrong)
 				}
@@ -171,9 +204,7 @@ func compareEvents(t *testing.T, policy string, steps map[string]*step, events [
 		}
 	}
 	t.Logf("%s: the events of %d requests are compared", policy, compared)
-	if compared < 200 {
-		t.Errorf("%s: the events of only %d requests are compared", policy, compared)
-	}
+	return compared
 }
 
 // compareEvent returns the differences of an event. The answer of a golden file may leave some of an object or a Status open: where

@@ -8,9 +8,9 @@
 //	go file.Follow(ctx)
 //
 // The file is read every few seconds, and its content is compared. So a file is followed however it changes: written in place,
-// replaced by a rename, or behind a symbolic link that is replaced, as in a volume of a ConfigMap. Content that cannot be used,
-// and a file that is missing, change nothing: the content from before stays in use until the file has usable content again.
-// [File.Err] says what is wrong.
+// replaced by a rename, or behind a symbolic link that is replaced, as in a volume of a ConfigMap. Content that cannot be used, a file
+// that is missing, and one that changes all the time, change nothing: the content from before stays in use until the file has usable
+// content again. [File.Err] says what is wrong.
 package reload
 
 import (
@@ -23,6 +23,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
 // Options are options of a File. The zero values stand for the defaults.
@@ -30,7 +32,7 @@ type Options struct {
 	// Every is the time between two reads of the file; 0 is 10 s.
 	Every time.Duration
 	// Settle is the time for which changed content must stay the same before it is used, so that a file which is being written is not
-	// used half; 0 is 500 ms.
+	// used half; 0 is 500 ms. Content that has not stayed the same for 20 times as long is an error.
 	Settle time.Duration
 	// MaxBytes bounds the content; 0 is 3 MiB.
 	MaxBytes int64
@@ -75,7 +77,7 @@ func Open(path string, use func(content []byte) error, o Options) (*File, error)
 
 // Follow reads the file again and again until ctx ends.
 func (f *File) Follow(ctx context.Context) {
-	for pause(ctx, f.o.Every) {
+	for outbound.Sleep(ctx, f.o.Every) {
 		_ = f.Reload(ctx) // Err has the error
 	}
 }
@@ -122,19 +124,25 @@ func (f *File) tell(err error) {
 	}
 }
 
+// maxChanges is the number of successive changes, Options.Settle apart, after which a file is said not to settle.
+const maxChanges = 20
+
 // settled returns the content of the file when it has stopped changing, or when it is that in use.
 func (f *File) settled(ctx context.Context) (content []byte, hash [sha256.Size]byte, err error) {
-	for before := f.used; ; before = hash {
+	before := f.used
+	for range maxChanges {
 		if content, err = f.read(); err != nil {
 			return nil, hash, err
 		}
 		if hash = sha256.Sum256(content); hash == before || hash == f.used {
 			return content, hash, nil
 		}
-		if !pause(ctx, f.o.Settle) {
+		if !outbound.Sleep(ctx, f.o.Settle) {
 			return nil, hash, ctx.Err()
 		}
+		before = hash
 	}
+	return nil, hash, fmt.Errorf("%s has changed every %v for %v: write a whole file elsewhere, and rename it", f.path, f.o.Settle, maxChanges*f.o.Settle)
 }
 
 // read returns the content of the file.
@@ -159,16 +167,4 @@ func (f *File) read() ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d bytes", f.path, f.o.MaxBytes)
 	}
 	return content, nil
-}
-
-// pause waits for d, and returns true. If ctx ends before, it returns false.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

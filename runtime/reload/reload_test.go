@@ -191,6 +191,41 @@ func TestHalfAFileIsNotUsed(t *testing.T) {
 	})
 }
 
+// A file that changes at every look is said to fail. What it had before stays in use until it rests.
+func TestAFileThatNeverSettles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy")
+	write(t, path, "one")
+	synctest.Test(t, func(t *testing.T) {
+		u := &used{}
+		f := open(t, path, u)
+		for n := range 100 { // for 40 s
+			write(t, path, strings.Repeat("x", n+1))
+			time.Sleep(400 * time.Millisecond)
+		}
+		u.want(t, "one")
+		u.mu.Lock()
+		if err := f.Err(); err == nil || !strings.Contains(err.Error(), path+" has changed every 500ms for 10s") || u.last == nil || u.tried > 2 {
+			t.Errorf("after %d attempts: %v, and %v was told", u.tried, err, u.last)
+		}
+		u.mu.Unlock()
+		time.Sleep(time.Minute)
+		u.want(t, "one", strings.Repeat("x", 100))
+		if f.Err() != nil || u.last != nil {
+			t.Errorf("when it rests: %v, and %v was told", f.Err(), u.last)
+		}
+		for n := range 100 {
+			write(t, path, strings.Repeat("y", n+1))
+			time.Sleep(400 * time.Millisecond)
+		}
+		write(t, path, strings.Repeat("x", 100)) // as it was
+		time.Sleep(time.Minute)
+		u.want(t, "one", strings.Repeat("x", 100))
+		if err := f.Err(); err != nil {
+			t.Errorf("with the content in use: %v", err)
+		}
+	})
+}
+
 func TestFilesThatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -157,12 +158,7 @@ func (c *candidate) hold(leading context.Context, deadline *time.Timer, ended <-
 
 // pause waits for about d, or until ctx ends. The random part spreads candidates that began at the same moment.
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d + rand.N(d/5+1))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	background.Pause(ctx, d+rand.N(d/5+1))
 }
 
 // candidate is one participant of the election. It belongs to one goroutine.

@@ -170,6 +170,74 @@ func TestAuditedAnswers(t *testing.T) {
 	}
 }
 
+// The objects of an event are those of the request and of the answer, in the version of the request, whichever is stored, whatever
+// the form of the answer, and if it is compressed. The golden file untyped/head has events of HEAD.
+func TestAuditedVersions(t *testing.T) {
+	t.Parallel()
+	var log audittest.Log
+	o := server.Options{Groups: []server.Group{sails()}, CBOR: true}
+	o.Policy.Audit = []audit.Backend{{Name: "log", Policy: &audit.Policy{
+		Rules: []audit.Rule{{Level: audit.RequestResponse, Resources: []audit.GroupResources{{Group: "sea.example.com"}}}}, OmitStages: []audit.Stage{audit.RequestReceived},
+	}, Sink: &log}}
+	srv := servertest.Start(t, o)
+	long := strings.Repeat("x", 200_000) // is compressed
+	sent := func(version, name, spec string) string {
+		return `{"kind":"Sail","apiVersion":"sea.example.com/` + version + `","metadata":{"name":"` + name + `","annotations":{"a":"` + long + `"}},"spec":` + spec + `}`
+	}
+	for _, v := range []struct{ version, spec, recorded, changed string }{
+		{"v1", `{"area":3}`, `{"area":3}`, `{"area":4}`},
+		{"v1beta1", `{"area":"3m2"}`, `{"area":"3m2","hue":"white"}`, `{"area":"4m2"}`}, // with its default, as in kube-apiserver
+	} {
+		path, one := sailsPath(v.version), sailsPath(v.version)+"/of-"+v.version
+		for _, test := range []struct{ method, path, contentType, body, wantRequest string }{
+			{"POST", path, "application/json", sent(v.version, "of-"+v.version, v.spec), `"spec":` + v.recorded},
+			{"GET", one, "", "", ""},
+			{"GET", path, "", "", ""},
+			{"PUT", one, "application/json", sent(v.version, "of-"+v.version, v.changed), v.changed[:len(v.changed)-1]},
+			{"PATCH", one, mergePatchType, `{"metadata":{"labels":{"of":"` + v.version + `"}}}`, `{"metadata":{"labels":{"of":"` + v.version + `"}}}`},
+			{"PATCH", one + "?fieldManager=me&force=true", "application/apply-patch+yaml", sent(v.version, "of-"+v.version, v.spec), sent(v.version, "of-"+v.version, v.spec)},
+			{"DELETE", one + "?dryRun=All", "", "", ""},
+		} {
+			header := []string{"Accept", "application/json", "Accept-Encoding", "identity"}
+			if test.contentType != "" {
+				header = append(header, "Content-Type", test.contentType)
+			}
+			log.Take()
+			code, body := call(t, srv.Client(), test.method, srv.URL+test.path, test.body, header...)
+			what := test.method + " " + test.path
+			e := last(t, what, &log)
+			if code/100 != 2 || string(e.ResponseObject) != strings.TrimSuffix(body, "\n") || !strings.Contains(body, `"apiVersion":"sea.example.com/`+v.version+`"`) && test.method != "DELETE" {
+				t.Errorf("%s: the answer %d\n%.400s\nis recorded as\n%.400s", what, code, body, e.ResponseObject)
+			}
+			if got := string(e.RequestObject); !strings.Contains(got, test.wantRequest) || (test.wantRequest == "") != (got == "") {
+				t.Errorf("%s: the request is recorded as %.200s...%s", what, got, got[max(0, len(got)-200):])
+			}
+			if test.method != "GET" {
+				continue
+			}
+			for _, accept := range []string{"application/json", "application/yaml", "application/cbor"} {
+				a := roundTrip(t, srv.Client(), "GET", srv.URL+test.path, "", "Accept", accept, "Accept-Encoding", "gzip")
+				if a.code != 200 || a.header.Get("Content-Encoding") != "gzip" {
+					t.Errorf("%s in %s: %d %v", what, accept, a.code, a.header)
+				}
+				if got := last(t, what, &log); string(got.ResponseObject) != strings.TrimSuffix(body, "\n") {
+					t.Errorf("%s in %s: recorded as\n%.400s\nwant\n%.400s", what, accept, got.ResponseObject, body)
+				}
+			}
+		}
+	}
+}
+
+// last returns the only event since the last call.
+func last(t *testing.T, what string, log *audittest.Log) *audit.Event {
+	t.Helper()
+	events := log.Take()
+	if len(events) != 1 {
+		t.Fatalf("%s: %d events", what, len(events))
+	}
+	return events[0]
+}
+
 // Writes that take longer than they may, or long, or whose plug-in panics, are recorded as by kube-apiserver 1.37.1: the first with the
 // answer of the handler, not that of the filter which answers in its place, the last with the stage Panic.
 func TestAuditOfUnusualWrites(t *testing.T) {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/memory"
@@ -21,9 +23,9 @@ type bench struct {
 	token   string
 }
 
-func newBench(b *testing.B, opener storage.Opener, objects int) *bench {
+func newBench(b *testing.B, opener storage.Opener, objects int, backends ...audit.Backend) *bench {
 	b.Helper()
-	srv, err := server.New(server.Options{Storage: opener, Groups: []server.Group{widgets()}})
+	srv, err := server.New(server.Options{Storage: opener, Groups: []server.Group{widgets()}, Policy: server.Policy{Audit: backends}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -87,5 +89,33 @@ func BenchmarkServer(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// BenchmarkAudit measures requests that are recorded at each level by a sink that drops the events.
+func BenchmarkAudit(b *testing.B) {
+	drop := audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })
+	for _, level := range []audit.Level{audit.None, audit.Metadata, audit.Request, audit.RequestResponse} {
+		backend := audit.Backend{Name: "drop", Policy: &audit.Policy{Rules: []audit.Rule{{Level: level}}}, Sink: drop}
+		for _, request := range []struct {
+			name, method, path string
+			objects, code      int
+		}{
+			{"get", "GET", widgetsPath + "/w000042", 100, http.StatusOK},
+			{"list-1000", "GET", widgetsPath, 1000, http.StatusOK},
+			{"create", "POST", widgetsPath, 0, http.StatusCreated},
+		} {
+			b.Run(string(level)+"/"+request.name, func(b *testing.B) {
+				s := newBench(b, memory.Open(), request.objects, backend)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					body := ""
+					if request.method == "POST" {
+						body = widget(i)
+					}
+					s.do(request.method, request.path, body, request.code)
+				}
+			})
+		}
 	}
 }

@@ -33,7 +33,9 @@
 // that was answered. It is JSON also if the answer is YAML, CBOR or protobuf. The bytes of an answer in JSON are copied, and those of
 // other answers are encoded for the event. The copy counts in the byte limits of the server until the last event is made. The answer is
 // the same as without a copy. If an answer has more than 16 MiB, it is not recorded, and the event has [TruncatedAnnotation];
-// kube-apiserver records lists of any length. A watch, a stream, and a path that is no resource have no objects. An answer in a format
+// kube-apiserver records lists of any length. An answer costs its size once more: in BenchmarkAudit of package server the get of an
+// object of 2 KB takes a tenth longer, its create three tenths, and the list of 1000 such objects, whose copy has 2 MB, more than
+// twice as long. At Metadata a get or a create takes at most 4 µs longer, the write of the sink aside. A watch, a stream, and a path that is no resource have no objects. An answer in a format
 // that the client does not accept is not recorded either, as in kube-apiserver.
 //
 // Objects are recorded as they are: at [Request] and [RequestResponse], events also hold the token of a TokenReview or a TokenRequest

@@ -256,6 +256,28 @@ func TestPatchIsRecordedAsItIs(t *testing.T) {
 	}
 }
 
+// An event at Metadata takes few allocations, and none is made if nothing is recorded. The test is not parallel, since it counts all
+// allocations of the process.
+func TestEventsAllocateLittle(t *testing.T) {
+	arrival := audit.Arrival{
+		Attributes: &authz.Attributes{User: &authn.User{Name: "anna", Groups: []string{"system:authenticated"}}, Verb: "get", ResourceRequest: true, Resource: "pods"},
+		AuditID:    "1", RequestURI: "/x", UserAgent: "b", SourceIPs: func() []string { return []string{"::1"} }, Received: time.Now(),
+		Annotations: func() map[string]string {
+			return map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
+		},
+	}
+	for level, most := range map[audit.Level]float64{audit.None: 0, audit.Metadata: 10} {
+		var l audit.Live
+		set(t, &l, audit.Backend{Name: "drop", Policy: at(level), Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return nil })})
+		got := testing.AllocsPerRun(100, func() {
+			_ = l.Now().Begin(arrival).Reached(t.Context(), audit.ResponseComplete, arrival.Received, 200)
+		})
+		if got > most {
+			t.Errorf("%s: %v allocations, want at most %v", level, got, most)
+		}
+	}
+}
+
 func BenchmarkEvent(b *testing.B) {
 	object := []byte(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"d","managedFields":[{"manager":"m"}],"annotations":{"a":"` + strings.Repeat("x", 4000) + `"}}}`)
 	attributes := &authz.Attributes{

@@ -197,6 +197,22 @@ func TestRequestsThatAreNotAudited(t *testing.T) {
 	}
 }
 
+// Without a backend Audit costs no allocation. The test is not parallel, since it counts all allocations of the process.
+func TestAuditWithoutBackendsAllocatesNothing(t *testing.T) {
+	var live audit.Live
+	without := []filters.Filter{filters.Recover(nil), filters.RequestInfo(request.Resolver{})}
+	with := append(slices.Clone(without), filters.Audit(filters.Auditor{Backends: func(context.Context) audit.Backends { return live.Now() }}))
+	var allocs [2]float64
+	for i, list := range [][]filters.Filter{without, with} {
+		h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), list...)
+		r, w := httptest.NewRequest("GET", "/api/v1/namespaces/n/pods/p", http.NoBody), httptest.NewRecorder()
+		allocs[i] = testing.AllocsPerRun(200, func() { h.ServeHTTP(w, r) })
+	}
+	if allocs[1] > allocs[0] {
+		t.Errorf("%v allocations, %v without audit", allocs[1], allocs[0])
+	}
+}
+
 // The addresses are those that kube-apiserver 1.37.1 recorded, unless there are more than 32.
 func TestAuditSourceIPs(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,8 +62,7 @@ func (m *Registry) Size(of storage.Sizer) {
 	)
 }
 
-// Store returns the hooks that count the calls that the store of a resource makes to its backend, and that add their time to the
-// request.Latency of a request.
+// Store returns the hooks that count the calls that the store of a resource makes to its backend.
 func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
 	s := m.storage
 	took := map[storage.Operation]func() prometheus.Observer{}
@@ -73,8 +71,7 @@ func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
 	}
 	lists := s.from(of, fromBackend)
 	return storage.Hooks{
-		Requested: func(ctx context.Context, operation storage.Operation, d time.Duration, err error) {
-			request.LatencyFrom(ctx).Add(request.Storing, d)
+		Requested: func(_ context.Context, operation storage.Operation, d time.Duration, err error) {
 			if observe := took[operation]; observe != nil {
 				observe().Observe(d.Seconds())
 			}

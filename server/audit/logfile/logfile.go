@@ -9,9 +9,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
 
 	"github.com/DeRuina/timberjack"
 )
@@ -26,9 +29,13 @@ type Options struct {
 }
 
 // File is a file that begins anew when it is large. Its former contents are in files beside it, whose names have the time of the
-// change: audit-2026-11-28T04-36-41.272-size.log has those of audit.log. One process at a time may write to a file. All methods may
-// be called concurrently.
-type File struct{ to *timberjack.Logger }
+// change: audit-2026-11-28T04-36-41.272-size.log has those of audit.log. A file that somebody has removed or renamed is made anew, so
+// that no events are written to a file without a name. One process at a time may write to a file. All methods may be called
+// concurrently.
+type File struct {
+	to *timberjack.Logger
+	mu sync.Mutex // held while the file is looked for
+}
 
 // Open opens a file to append to it, and makes it if there is none, readable for its owner only. The folder must exist.
 func Open(path string, o Options) (*File, error) {
@@ -52,7 +59,7 @@ func Open(path string, o Options) (*File, error) {
 	if err := probe.Close(); err != nil {
 		return nil, fmt.Errorf("audit: the log file cannot be written: %w", err)
 	}
-	return &File{&timberjack.Logger{
+	return &File{to: &timberjack.Logger{
 		Filename: path, FileMode: 0o600, Compression: map[bool]string{true: "gzip", false: "none"}[o.Compress],
 		MaxSize: bound(cmp.Or(o.MaxMegabytes, 100), math.MaxInt>>20), MaxAge: bound(cmp.Or(o.MaxDays, 366), 0), MaxBackups: bound(cmp.Or(o.MaxBackups, 100), 0),
 	}}, nil
@@ -67,7 +74,22 @@ func bound(n, none int) int {
 }
 
 // Write appends to the file. A text that is longer than a whole file may be is refused.
-func (f *File) Write(text []byte) (int, error) { return f.to.Write(text) }
+func (f *File) Write(text []byte) (int, error) {
+	if err := f.exists(); err != nil {
+		return 0, err
+	}
+	return f.to.Write(text)
+}
+
+// exists makes the file anew if it has vanished.
+func (f *File) exists() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := os.Lstat(f.to.Filename); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return f.to.Rotate()
+	}
+	return nil
+}
 
 // Close waits until former contents are compressed or deleted, and closes the file.
 func (f *File) Close() error { return f.to.Close() }

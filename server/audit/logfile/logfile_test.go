@@ -2,8 +2,10 @@ package logfile_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +92,64 @@ func TestFilesContinue(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "a\nb\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
+// A file that was removed, or renamed as by logrotate, and a folder that was removed, are made anew, and no text is lost.
+func TestFilesThatVanish(t *testing.T) {
+	for name, vanish := range map[string]func(path string) error{
+		"removed":        os.Remove,
+		"renamed":        func(path string) error { return os.Rename(path, path+".1") },
+		"folder removed": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+	} {
+		path := filepath.Join(t.TempDir(), "logs", "audit.log")
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, path, logfile.Options{})
+		for _, text := range []string{"a\n", "b\n"} {
+			if _, err := f.Write([]byte(text)); err != nil {
+				t.Fatal(name, err)
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != text {
+				t.Errorf("%s: %q %v", name, got, err)
+			}
+			if text == "a\n" {
+				if err := vanish(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want := []string{"audit.log"}
+		if name == "renamed" {
+			want = append(want, "audit.log.1")
+		}
+		if got := names(t, filepath.Dir(path)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// While the folder cannot be made anew, a write fails, and later ones go on.
+func TestAFolderThatComesBack(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "logs")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "audit.log")
+	f := open(t, path, logfile.Options{})
+	write := func() error { _, err := f.Write([]byte("a\n")); return err }
+	if err := errors.Join(write(), os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if write() == nil {
+		t.Error("a write without a folder is no error")
+	}
+	if err := errors.Join(os.Remove(folder), write()); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "a\n" {
 		t.Errorf("%q %v", text, err)
 	}
 }

@@ -1,6 +1,7 @@
 package apiset
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,6 +82,16 @@ func (s Stores) store(r *served, stores map[schema.GroupResource]*registry.Regis
 	return reg, nil
 }
 
+// timed returns hooks that add the time of each request to the backend to the request.Latency of the request of a client.
+func timed(h storage.Hooks) storage.Hooks {
+	next := h.Requested
+	h.Requested = func(ctx context.Context, operation storage.Operation, took time.Duration, err error) {
+		request.LatencyFrom(ctx).Add(request.Storing, took)
+		next(ctx, operation, took, err)
+	}
+	return h
+}
+
 func (s Stores) newRegistry(r *served) (*registry.Registry, error) {
 	typed, err := codec.NewTyped(r.scheme, r.stored)
 	if err != nil {
@@ -94,7 +106,7 @@ func (s Stores) newRegistry(r *served) (*registry.Registry, error) {
 		FieldPaths:     r.scheme.FieldPaths(r.gvk.GroupKind()),
 		MaxObjectBytes: s.MaxObjectBytes,
 		TTL:            r.TTL,
-		Hooks:          s.Metrics.Store(r.gvr.GroupResource()),
+		Hooks:          timed(s.Metrics.Store(r.gvr.GroupResource())),
 	})
 	if err != nil {
 		return nil, err

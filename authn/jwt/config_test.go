@@ -1,6 +1,7 @@
 package jwt_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,17 @@ func TestConfigurations(t *testing.T) {
 		if strings.TrimSpace(got) != strings.TrimSpace(c.Error) {
 			t.Errorf("%s:\n got %s\nwant %s", c.Name, got, c.Error)
 		}
+	}
+}
+
+func TestMaxFile(t *testing.T) {
+	file := []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration"}`)
+	file = append(file, bytes.Repeat([]byte(" "), jwt.MaxFile-len(file))...)
+	if _, err := jwt.Parse(file); err != nil {
+		t.Error(err)
+	}
+	if _, err := jwt.Parse(append(file, ' ')); err == nil || !strings.Contains(err.Error(), "at most 3145728 are allowed") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

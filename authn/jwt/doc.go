@@ -2,7 +2,7 @@
 // configure it: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration.
 //
 //	file := jwt.NewFile(func(a *jwt.Authenticator) error { // of the server's extension
-//		return host.Authenticate(authn.OIDC, authn.BearerToken(a))
+//		return host.Authenticate(authn.OIDC, authn.BearerToken(authn.ForAudiences(a, audiences...))) // the server's
 //	}, jwt.Options{})
 //	err = host.Follow(server.ConfigFile{Name: "authentication", Path: path, Use: file.Use})
 //	defer file.Close()
@@ -28,7 +28,7 @@
 //
 // Each issuer has a goroutine, which is the only one that asks it for keys: at the beginning, again every 10 s until keys are known, and
 // when a token is signed with an unknown one. Until keys are known, tokens of the issuer are refused at once. Afterwards only
-// tokens that no known key verifies wait, together, for the next fetch; see package internal/provider. A token that was signed with a new
+// tokens that no known key verifies wait, together, for the next fetch; see package internal/provider. If too many wait, others are refused. A token that was signed with a new
 // key is therefore accepted as soon as the issuer publishes the key.
 //
 // # Bounds

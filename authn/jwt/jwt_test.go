@@ -203,6 +203,54 @@ func TestUninitialized(t *testing.T) {
 	}
 }
 
+// A key that the issuer withdraws is forgotten, also if all tokens have known keys.
+func TestWithdrawnKey(t *testing.T) {
+	p, key := newProvider(t, "127.0.0.1:0"), newEC(t, elliptic.P256())
+	e := entryOf(p, p.issue(issuerURL, "/a", public("k", key), public("other", newEC(t, elliptic.P256()))))
+	a := newAuthenticator(t, configurationOf(e), jwt.Options{Limits: jwt.Limits{Every: time.Millisecond, Pause: time.Millisecond}})
+	token := sign(t, "ES256", "k", key, valid())
+	if resp, err := a.AuthenticateToken(t.Context(), token); resp == nil {
+		t.Fatal(err)
+	}
+	p.issue(issuerURL, "/b", public("other", newEC(t, elliptic.P256()))) // discovery is asked again too
+	page, _ := p.pages.Load("/b/discovery")
+	p.pages.Store("/a/discovery", page)
+	for {
+		if resp, _ := a.AuthenticateToken(t.Context(), token); resp == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Only so many distributed claims are fetched at a time.
+func TestDistributedClaimsAtATime(t *testing.T) {
+	p, key := newProvider(t, "127.0.0.1:0"), newEC(t, elliptic.P256())
+	e := entryOf(p, p.issue(issuerURL, "/a", public("k", key)))
+	e.ClaimMappings.Groups = jwt.PrefixedClaim{Claim: "groups", Prefix: new("")}
+	a := newAuthenticator(t, configurationOf(e), jwt.Options{Limits: jwt.Limits{Waiting: 1}})
+	asked, answer := make(chan struct{}), make(chan struct{})
+	p.pages.Store("/c", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		_, _ = w.Write([]byte(sign(t, "ES256", "k", key, claimsOf(time.Hour, 0, `,"groups":"g"`))))
+	}))
+	token := sign(t, "ES256", "k", key, claimsOf(time.Hour, 0, `,"_claim_names":{"groups":"s"},"_claim_sources":{"s":{"endpoint":"`+p.URL+`/c"}}`))
+	done := make(chan error)
+	go func() {
+		_, err := a.AuthenticateToken(t.Context(), token)
+		done <- err
+	}()
+	<-asked
+	if _, err := a.AuthenticateToken(t.Context(), token); err == nil || !strings.Contains(err.Error(), "too many distributed claims") {
+		t.Errorf("the error is %v", err)
+	}
+	close(answer)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // Issuers that answer wrongly, with too much or never cost little, and are not initialized.
 func TestHostileIssuers(t *testing.T) {
 	key := newEC(t, elliptic.P256())

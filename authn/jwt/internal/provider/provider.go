@@ -72,7 +72,7 @@ type Provider struct {
 	end   context.CancelFunc
 	done  chan struct{} // closed when run has returned
 	wake  chan struct{} // has an element if next is set
-	keys  atomic.Pointer[[]jose.Key]
+	keys  atomic.Pointer[keySet]
 
 	mu      sync.Mutex // guards the fields below
 	now     *fetch     // is going on
@@ -83,6 +83,12 @@ type Provider struct {
 
 // fetch is one attempt to get keys. done is closed when it has ended.
 type fetch struct{ done chan struct{} }
+
+// keySet are the keys of one fetch, or of several that had the same.
+type keySet struct {
+	keys []jose.Key
+	hash string
+}
 
 // New returns a provider, and begins discovery in the background.
 func New(o Options) *Provider {
@@ -145,7 +151,7 @@ func (p *Provider) Verify(ctx context.Context, token *jose.Signed) (claims []byt
 	if keys == nil {
 		return nil, ErrUninitialized
 	}
-	claims, err = token.Verify(*keys)
+	claims, err = token.Verify(keys.keys)
 	if !errors.Is(err, jose.ErrSignature) {
 		return claims, err
 	}
@@ -157,11 +163,16 @@ func (p *Provider) Verify(ctx context.Context, token *jose.Signed) (claims []byt
 		if err := p.await(ctx, f); err != nil {
 			return nil, err
 		}
-		if claims, err = token.Verify(*p.keys.Load()); !errors.Is(err, jose.ErrSignature) {
+		now := p.keys.Load()
+		if now == keys {
+			continue
+		}
+		if claims, err = token.Verify(now.keys); !errors.Is(err, jose.ErrSignature) {
 			return claims, err
 		}
+		keys = now
 	}
-	return nil, err
+	return nil, jose.ErrSignature
 }
 
 // going returns the fetch that is going on, or nil.
@@ -220,30 +231,25 @@ func (p *Provider) run() {
 		p.begin()
 		keys, err := p.get(&address)
 		p.finish(keys, err)
-		pause := p.o.Limits.Pause
-		wait := p.o.Limits.Every
 		if p.keys.Load() == nil {
-			pause, wait = p.o.Limits.Retry, p.o.Limits.Retry
+			p.sleep(p.o.Limits.Retry - time.Since(begun))
+			continue
 		}
-		if !p.sleep(pause - time.Since(begun)) {
-			return
-		}
+		p.sleep(p.o.Limits.Pause - time.Since(begun))
 		select {
 		case <-p.wake:
-		case <-time.After(wait):
+		case <-time.After(p.o.Limits.Every):
 			address = ""
 		case <-p.ended.Done():
 		}
 	}
 }
 
-// sleep waits, and reports whether the provider is still open.
-func (p *Provider) sleep(d time.Duration) bool {
+// sleep waits until the provider is closed, at most for d.
+func (p *Provider) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
-		return p.ended.Err() == nil
 	case <-p.ended.Done():
-		return false
 	}
 }
 
@@ -267,8 +273,10 @@ func (p *Provider) begin() {
 func (p *Provider) finish(keys []jose.Key, err error) {
 	hash := ""
 	if err == nil {
-		p.keys.Store(&keys)
 		hash = hashOf(keys)
+		if known := p.keys.Load(); known == nil || known.hash != hash {
+			p.keys.Store(&keySet{keys, hash})
+		}
 	}
 	if p.ended.Err() == nil {
 		p.o.Fetched(hash, err)

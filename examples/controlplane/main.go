@@ -23,6 +23,10 @@
 // The four files are used again within a few seconds after they change. If one cannot be used, its users from before stay; the log,
 // /readyz?verbose and /metrics say so (see server.Host.Follow).
 //
+// The issuers of JSON web tokens are those of --authentication-config, which is used again when it changes, or the one of the flags
+// --oidc-*: see package authn/jwt. These flags define users too. If the file says which requests without credentials are accepted, it
+// decides in place of --anonymous-auth, which then must not be given, and it cannot change that while the program runs.
+//
 // The user of a request without credentials is system:anonymous. In the mode AlwaysAllow, the default, that applies only to the
 // health paths, and other requests without credentials are refused. With --anonymous-auth=false all requests without credentials
 // are refused.

@@ -60,6 +60,7 @@ func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 		auditing(o.Audit, log),
 		builtin.New(builtin.Options{NoNamespaceAdmission: !slices.Contains(o.AdmissionPlugins, namespaceLifecycle), Logger: log}),
 		authentication(o, log), // after builtin, which serves the Secrets of bootstrap tokens
+		issuers(o),
 		crd.New(crd.Options{Logger: log}),
 		whoAsks(o),
 	}
@@ -72,6 +73,10 @@ func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 // serverOptions returns the server's options according to the flags.
 func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) {
 	opener, err := storageOf(o)
+	if err != nil {
+		return server.Options{}, err
+	}
+	anonymous, err := anonymousOfFile(o.Authentication)
 	if err != nil {
 		return server.Options{}, err
 	}
@@ -88,7 +93,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 			Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
 		},
 		Policy: server.Policy{
-			Authenticator: anonymousOf(o), NoAdministrator: givesUsers(o.Authentication), Audiences: o.Authentication.Audiences, Authorizer: firstAuthorizer(o),
+			Authenticator: anonymousOf(o, anonymous), NoAdministrator: givesUsers(o.Authentication), Audiences: o.Authentication.Audiences, Authorizer: firstAuthorizer(o),
 		},
 		Observe: server.Observe{Logger: log},
 	}, nil

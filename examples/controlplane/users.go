@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authn/jwt"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
@@ -14,16 +15,24 @@ import (
 )
 
 // givesUsers reports whether flags define the users. If not, there is the administrator of --cert-dir. Bootstrap tokens alone define no
-// user, because nobody could create their Secrets.
+// user, because nobody could create their Secrets. A file of --authentication-config defines users, also if it has no issuers yet.
 func givesUsers(a options.Authentication) bool {
-	return a.TokenFile != "" || a.ClientCAFile != "" || a.Proxies.CAFile != "" || a.Webhook.ConfigFile != ""
+	return a.ConfigFile != "" || a.OIDC.IssuerURL != "" || a.TokenFile != "" || a.ClientCAFile != "" || a.Proxies.CAFile != "" || a.Webhook.ConfigFile != ""
 }
 
-// anonymousOf returns the authenticator of the requests without a credential.
-func anonymousOf(o *options.Options) authn.Authenticator {
+// anonymousOf returns the authenticator of the requests without a credential. file is what --authentication-config says about them: nil is
+// nothing.
+func anonymousOf(o *options.Options, file *jwt.AnonymousRequests) authn.Authenticator {
+	accepted := o.Authentication.Anonymous
+	if file != nil {
+		accepted = file.Enabled
+	}
 	switch {
-	case !o.Authentication.Anonymous:
+	case !accepted:
 		return authn.Union()
+	case file != nil && len(file.Conditions) > 0:
+		paths, _ := jwt.Paths(file)
+		return authn.Anonymous(paths...)
 	case slices.Contains(o.AuthorizationModes, "AlwaysAllow"):
 		return anonymousHealth()
 	}

@@ -22,9 +22,29 @@ type Authentication struct {
 	Proxies Proxies
 	// Webhook knows further tokens.
 	Webhook TokenWebhook
+	// ConfigFile is the file of issuers of JSON web tokens, and of anonymous requests; "" is none. AnonymousGiven is true if
+	// --anonymous-auth was given, so that the file must not say anything about anonymous requests.
+	ConfigFile     string
+	AnonymousGiven bool
+	// OIDC is one issuer of JSON web tokens. There is none if it has no IssuerURL.
+	OIDC OIDC
 
 	issuers []string // of tokens of service accounts
+	given   map[string]flag
 }
+
+// OIDC has the values of the flags that begin with --oidc. The error of a wrong value is that of the issuer.
+type OIDC struct {
+	IssuerURL, ClientID           string
+	CAFile                        string // the authorities of the issuer's server; "" are those of the system
+	UsernameClaim, UsernamePrefix string // the claim is sub by default
+	GroupsClaim, GroupsPrefix     string
+	RequiredClaims                map[string]string
+	SigningAlgorithms             []string // RS256 by default
+}
+
+// AccountIssuers returns the values of --service-account-issuer.
+func (a *Authentication) AccountIssuers() []string { return a.issuers }
 
 // Proxies has the values of the flags that begin with --requestheader: those of authenticating proxies. If there is no CAFile, the
 // others have no effect.
@@ -47,16 +67,37 @@ type TokenWebhook struct {
 
 // defaultAuthentication returns the defaults of kube-apiserver.
 func defaultAuthentication() Authentication {
-	return Authentication{Anonymous: true, Webhook: TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute}}
+	return Authentication{
+		Anonymous: true, Webhook: TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute},
+		OIDC: OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
+	}
 }
 
 // check refuses wrong values.
 func (a *Authentication) check() error {
-	return errors.Join(a.Proxies.check(), a.Webhook.check())
+	return errors.Join(a.Proxies.check(), a.Webhook.check(), a.checkIssuers())
 }
 
-// complete sets Audiences.
-func (a *Authentication) complete() {
+// checkIssuers refuses two configurations of issuers, and half a one, in the words of kube-apiserver.
+func (a *Authentication) checkIssuers() error {
+	_, file := a.given["authentication-config"]
+	oidc := false
+	for name := range a.given {
+		oidc = oidc || strings.HasPrefix(name, "oidc-")
+	}
+	switch {
+	case file && oidc:
+		return errors.New("authentication-config file and oidc-* flags are mutually exclusive")
+	case oidc && (a.OIDC.IssuerURL == "" || a.OIDC.ClientID == ""):
+		return errors.New("oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set")
+	}
+	return nil
+}
+
+// complete sets what depends on several flags, of which given are given.
+func (a *Authentication) complete(given map[string]flag) {
+	a.given = given
+	_, a.AnonymousGiven = given["anonymous-auth"]
 	if len(a.Audiences) == 0 {
 		a.Audiences = a.issuers
 	}

@@ -104,7 +104,7 @@ func Parse(p Program, args []string) (*Options, error) {
 		return &Options{Print: o.version.text(p)}, nil
 	}
 	o.WithoutEffect = withoutEffect(set)
-	o.Authentication.complete()
+	o.Authentication.complete(set)
 	if err := errors.Join(refused(set), o.check(), o.checkModes(p), o.checkPlugins(p)); err != nil {
 		return nil, err
 	}

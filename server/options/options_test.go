@@ -34,7 +34,10 @@ func TestDefaults(t *testing.T) {
 	want := &options.Options{
 		SecurePort: 6443, BindAddress: got.BindAddress, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
 		AuthorizationModes: []string{"AlwaysAllow"}, AdmissionPlugins: []string{"NamespaceLifecycle"}, StorageFile: "objects.db",
-		Authentication: options.Authentication{Anonymous: true, Webhook: options.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute}},
+		Authentication: options.Authentication{
+			Anonymous: true, Webhook: options.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute},
+			OIDC: options.OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
+		},
 		Audit: options.Audit{
 			Log: options.AuditLog{Format: "json", MaxAge: 366, MaxBackup: 100, MaxSize: 100, AuditDelivery: options.AuditDelivery{
 				Version: "audit.k8s.io/v1", Mode: "blocking", Buffer: 10000, BatchSize: 1, MaxEventBytes: 102400, MaxBatchBytes: 10485760,
@@ -66,7 +69,7 @@ func TestEffect(t *testing.T) {
 	}
 	want := &options.Options{
 		SecurePort: 1234, BindAddress: got.BindAddress, CertDir: "certs", TLSCertFile: "c", TLSPrivateKeyFile: "k",
-		Authentication:     options.Authentication{ClientCAFile: "ca", TokenFile: "t", Webhook: got.Authentication.Webhook},
+		Authentication:     options.Authentication{ClientCAFile: "ca", TokenFile: "t", Webhook: got.Authentication.Webhook, OIDC: got.Authentication.OIDC, AnonymousGiven: true},
 		AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
 		AdmissionPlugins:   []string{"NamespaceExists", "AlwaysDeny"},
 		Audit:              got.Audit,
@@ -141,6 +144,7 @@ func TestEffectOnAuthentication(t *testing.T) {
 			Group: []string{"X-Remote-Group"}, Extra: []string{"X-Remote-Extra-"},
 		},
 		Webhook: options.TokenWebhook{ConfigFile: "w", Version: "v1", CacheTTL: -time.Second},
+		OIDC:    got.Authentication.OIDC,
 	}
 	ignored := cmpopts.IgnoreUnexported(options.Authentication{})
 	if diff := cmp.Diff(want, got.Authentication, ignored); diff != "" {
@@ -153,6 +157,30 @@ func TestEffectOnAuthentication(t *testing.T) {
 	got, err = parse("--service-account-issuer=https://c", "--service-account-issuer=https://d,e", "--api-audiences=", "--authentication-token-webhook-version=v2")
 	if err != nil || !cmp.Equal(got.Authentication.Audiences, []string{"https://c", "https://d,e"}) {
 		t.Errorf("the audiences are %q, %v", got.Authentication.Audiences, err)
+	}
+}
+
+// The flags of one issuer. A required claim has all that follows the first = as its value, also commas.
+func TestIssuers(t *testing.T) {
+	got, err := parse("--oidc-issuer-url=https://i", "--oidc-client-id=c", "--oidc-ca-file=ca", "--oidc-username-claim=email", "--oidc-username-prefix=-",
+		"--oidc-groups-claim=g", "--oidc-groups-prefix=p:", "--oidc-required-claim=a=b,c=d", "--oidc-required-claim=e=", "--oidc-required-claim=a=b,=",
+		"--oidc-signing-algs=RS512,ES256", "--service-account-issuer=https://c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options.OIDC{
+		IssuerURL: "https://i", ClientID: "c", CAFile: "ca", UsernameClaim: "email", UsernamePrefix: "-", GroupsClaim: "g", GroupsPrefix: "p:",
+		RequiredClaims: map[string]string{"a": "b,=", "e": ""}, SigningAlgorithms: []string{"RS512", "ES256"},
+	}
+	if diff := cmp.Diff(want, got.Authentication.OIDC); diff != "" {
+		t.Error(diff)
+	}
+	if issuers := got.Authentication.AccountIssuers(); !slices.Equal(issuers, []string{"https://c"}) {
+		t.Errorf("the issuers of service accounts are %q", issuers)
+	}
+	got, err = parse("--authentication-config=file", "--anonymous-auth")
+	if err != nil || got.Authentication.ConfigFile != "file" || !got.Authentication.AnonymousGiven || len(got.WithoutEffect) > 0 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -234,7 +262,12 @@ func TestRefused(t *testing.T) {
 		{"--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not available yet; available are AlwaysAllow, AlwaysDeny, RBAC"},
 		{"--authorization-mode=ABAC", "the mode ABAC is not available yet"},
 		{"--authorization-mode=Webhook", "the mode Webhook is not available yet"},
-		{"--authentication-config=a", "--authentication-config: it is not available yet"},
+		{"--authentication-config=a --oidc-issuer-url=", "authentication-config file and oidc-* flags are mutually exclusive"},
+		{"--authentication-config=a --oidc-username-claim=sub", "authentication-config file and oidc-* flags are mutually exclusive"},
+		{"--oidc-issuer-url=https://a", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
+		{"--oidc-client-id=a", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
+		{"--oidc-signing-algs=RS256", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
+		{"--oidc-required-claim=a", `invalid argument "a" for "--oidc-required-claim" flag: malformed pair, expect string=string`},
 		{"--authorization-config=a", "--authorization-config: it is not available yet"},
 		{"--enable-admission-plugins=Foo", `--enable-admission-plugins: plugin "Foo" is unknown`},
 		{"--disable-admission-plugins=Foo", `--disable-admission-plugins: plugin "Foo" is unknown`},
@@ -320,7 +353,7 @@ func TestHelpAndVersion(t *testing.T) {
 		}
 		for _, want := range []string{
 			`\n  plane \[flags\]\n`, `(?m)^ +--secure-port int .*\(default 6443\)`, `(?m)^ +--storage-file string `,
-			`(?m)^ +--oidc-ca-file string +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
+			`(?m)^ +--event-ttl duration +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
 			`(?m)^Authorization modes: AlwaysAllow, AlwaysDeny, RBAC\.$`, `(?m)^Admission plug-ins: AlwaysDeny, NamespaceLifecycle, NamespaceExists\.$`,
 		} {
 			if !regexp.MustCompile(want).MatchString(got.Print) {
@@ -374,7 +407,7 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		}
 		name, kind, _ := strings.Cut(lines.Text(), " ")
 		count++
-		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || name == "authorization-config" || name == "authentication-config" {
+		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || strings.HasPrefix(name, "oidc-") || name == "authorization-config" || name == "authentication-config" {
 			continue
 		}
 		sample, ok := samples[kind]

@@ -92,6 +92,12 @@ func (f flag) declare(fs *pflag.FlagSet, o *Options) {
 		fs.StringToStringVarP(new(map[string]string), f.name, f.short, nil, f.text())
 	case "version":
 		fs.VarPF(target[versionValue](f, o), f.name, f.short, f.text()).NoOptDefVal = "true"
+	case "mapStringString":
+		if f.effect != nil {
+			fs.VarP((*mapValue)(target[map[string]string](f, o)), f.name, f.short, f.text())
+			break
+		}
+		fallthrough
 	default:
 		fs.VarP(&checkedValue{kind: f.kind, check: checks()[f.kind]}, f.name, f.short, f.text())
 	}

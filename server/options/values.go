@@ -3,7 +3,9 @@ package options
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,6 +99,34 @@ func each(check func(part string) error) func(string) error {
 		return nil
 	}
 }
+
+// mapValue is the value of a flag that is repeated, each time with a key and a value: key=value. The last value of a key counts.
+type mapValue map[string]string
+
+// Set implements pflag.Value.
+func (v *mapValue) Set(s string) error {
+	key, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return errors.New("malformed pair, expect string=string")
+	}
+	if *v == nil {
+		*v = mapValue{}
+	}
+	(*v)[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	return nil
+}
+
+// String implements pflag.Value.
+func (v *mapValue) String() string {
+	pairs := make([]string, 0, len(*v))
+	for _, key := range slices.Sorted(maps.Keys(*v)) {
+		pairs = append(pairs, key+"="+(*v)[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// Type implements pflag.Value.
+func (v *mapValue) Type() string { return "mapStringString" }
 
 // versionValue is the value of --version: "true" and "raw" print the version of the program, and vX.Y.Z is refused.
 type versionValue string

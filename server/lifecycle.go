@@ -117,7 +117,9 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	go func() {
 		failed <- hs.ServeTLS(transport.NewListener(ln, s.opts.Limits.WriteTimeout, s.connections), "", "")
 	}()
-	err := s.untilEnd(ctx, cmp.Or(s.opts.Serving.URL, "https://"+host), failed)
+	url := cmp.Or(s.opts.Serving.URL, "https://"+host)
+	s.url.Store(&url)
+	err := s.untilEnd(ctx, url, failed)
 	s.opts.Observe.Logger.Info("stopping")
 	if first := !s.leaving.Swap(true); first && err == nil && ctx.Err() != nil {
 		s.delay(context.Background(), failed)

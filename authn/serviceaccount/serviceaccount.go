@@ -35,7 +35,7 @@
 //   - The public key of the key that signs is always one of those that verify. kube-apiserver refuses its own tokens if
 //     --service-account-key-file has other keys.
 //   - RSA keys have at least 2,048 bits.
-//   - A token has at most [MaxToken] bytes, and is refused with an error when a larger one is requested.
+//   - A token has at most [MaxToken] bytes, and a larger one is not issued.
 //   - Tokens that are bound to webhook configurations are refused, as by a kube-apiserver without the feature gate.
 //   - The audit event of a request with an invalidated legacy token has no annotation about it.
 package serviceaccount

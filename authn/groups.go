@@ -36,6 +36,9 @@ func (g groupedTokens) AuthenticateToken(ctx context.Context, token string) (*Re
 	return withAuthenticated(g.tokens.AuthenticateToken(ctx, token))
 }
 
+// Ready calls the method Ready of the authenticator, if it has one.
+func (g groupedTokens) Ready(ctx context.Context) error { return ready(ctx, g.tokens) }
+
 // withAuthenticated returns a response whose user is in system:authenticated.
 func withAuthenticated(resp *Response, err error) (*Response, error) {
 	if err != nil || resp == nil {

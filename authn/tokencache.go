@@ -128,6 +128,9 @@ func (c *tokenCache) AuthenticateToken(ctx context.Context, token string) (*Resp
 	}
 }
 
+// Ready calls the method Ready of the authenticator, if it has one.
+func (c *tokenCache) Ready(ctx context.Context) error { return ready(ctx, c.tokens) }
+
 // hasher makes keys. It is used by one goroutine at a time.
 type hasher struct {
 	mac  hash.Hash

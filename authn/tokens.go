@@ -32,6 +32,15 @@ func (u tokenUnion) AuthenticateToken(ctx context.Context, token string) (*Respo
 	return nil, errors.Join(errs...)
 }
 
+// Ready calls the methods Ready of the members that have one.
+func (u tokenUnion) Ready(ctx context.Context) error {
+	var errs []error
+	for _, m := range u {
+		errs = append(errs, ready(ctx, m))
+	}
+	return errors.Join(errs...)
+}
+
 // ForAudiences returns an authenticator for tokens that are not issued for particular audiences, and that a server accepts for its
 // own audiences, which are of. If the request wants audiences ([AudiencesFrom]), the response has those of them that are in of, and
 // tokens is not called if there are none: the token is then not valid for any of the audiences. A response of tokens must not have
@@ -73,6 +82,9 @@ func (a audienceTokens) AuthenticateToken(ctx context.Context, token string) (*R
 	out.Audiences = common
 	return &out, nil
 }
+
+// Ready calls the method Ready of the authenticator, if it has one.
+func (a audienceTokens) Ready(ctx context.Context) error { return ready(ctx, a.tokens) }
 
 // StaticTokens returns an authenticator for a fixed set of bearer tokens and their users. It may be used concurrently. Tokens are
 // stored and compared as keyed hashes, so that neither the memory nor the time of a response reveals a token. An empty token has

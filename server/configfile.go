@@ -24,11 +24,13 @@ type ConfigFile struct {
 	Use func(content []byte) error
 	// Every is the time between two reads of the file; 0 is 10 s.
 	Every time.Duration
+	// MaxBytes bounds the content; 0 is 3 MiB.
+	MaxBytes int64
 }
 
-// Follow calls Use with the content of a file, and again whenever the content has changed; see package reload. The error is that of
-// the first call. If Use fails later, or the file cannot be read, the server goes on with the content from before, and tells it
-// in three ways until the file has usable content:
+// Follow calls Use with the content of a file, and again whenever the content has changed; see package reload. An error of the first
+// call names the file. If Use fails later, or the file cannot be read, the server goes on with the content from before, and tells
+// it in three ways until the file has usable content:
 //
 //   - The log has a line, again when the reason changes.
 //   - /readyz?verbose names the check Name + "-config", whose path answers with 500 and the reason. /readyz itself succeeds: the server
@@ -47,10 +49,10 @@ func (h *Host) Follow(f ConfigFile) error {
 	file, err := reload.Open(f.Path, func(content []byte) (err error) {
 		defer h.s.panics.Caught(&err)
 		return f.Use(content)
-	}, reload.Options{Every: f.Every, Tried: t.tried})
+	}, reload.Options{Every: f.Every, MaxBytes: f.MaxBytes, Tried: t.tried})
 	if err != nil {
 		t.unregister(h.Metrics())
-		return fmt.Errorf("server: Host.Follow %q: %w", f.Name, err)
+		return err // it names the file
 	}
 	check := Check{Name: f.Name + "-config", ReadyOnly: true, advises: true, Check: func(context.Context) error { return file.Err() }}
 	if err := h.Check(check); err != nil {

@@ -107,10 +107,11 @@ func TestConfigFilesThatCannotBeFollowed(t *testing.T) {
 	h := host(t, srv)
 	use := func([]byte) error { return nil }
 	for want, f := range map[string]server.ConfigFile{
-		"want a name of lower case letters": {Name: "A", Path: "x", Use: use},
-		"and underscores":                   {Name: "a-b", Path: "x", Use: use},
-		"and a function":                    {Name: "a", Path: "x"},
-		"no such file":                      {Name: "a", Path: filepath.Join(t.TempDir(), "x"), Use: use},
+		"want a name of lower case letters":        {Name: "A", Path: "x", Use: use},
+		"and underscores":                          {Name: "a-b", Path: "x", Use: use},
+		"and a function":                           {Name: "a", Path: "x"},
+		"no such file":                             {Name: "a", Path: filepath.Join(t.TempDir(), "x"), Use: use},
+		"configfile_test.go has more than 9 bytes": {Name: "a", Path: "configfile_test.go", Use: use, MaxBytes: 9},
 	} {
 		if err := h.Follow(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f.Name, err, want)

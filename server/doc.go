@@ -68,9 +68,9 @@
 // The memory, time and connections that clients can take are bounded. In this table "the memory" is GOMEMLIMIT; if that
 // environment variable is not set, a part of the memory is no bound. "In all" means all clients together, and "by user" each
 // user. A bound for each user or address has no effect if it is above the bound in all. For an option that is a number, 0 means
-// the default and a negative number means no bound. A negative time, Limits.MaxHeaderBytes or bolt.Options.Quota is an error. The
-// last column has the status code of the answer, or the effect, when a bound is reached. Where [Server.Handler] is mounted in the
-// http.Server of a program, the bounds marked * are those of that http.Server.
+// the default and a negative number means no bound. A negative time, Limits.MaxHeaderBytes, bolt.Options.Quota or number of
+// Policy.TokenCache is an error. The last column has the status code of the answer, or the effect, when a bound is reached. Where
+// [Server.Handler] is mounted in the http.Server of a program, the bounds marked * are those of that http.Server.
 //
 //	Requests
 //	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
@@ -125,9 +125,10 @@
 //	  size of a bolt file                                    all of the disk except 64 MiB or less (Linux)  bolt.Options.Quota                          507 for writes that make it grow
 //	Users
 //	  groups and values of an impersonated user              1,000                                          -                                           400
-//	  remembered tokens, the users of all of them            32,768, 32 MiB                                 authn.CacheOptions                          the token is checked again
-//	  time to check a token                                  30 s                                           authn.CacheOptions                          401
+//	  remembered tokens, the users of all of them            32,768, 32 MiB                                 Policy.TokenCache                           the token is checked again
+//	  time to check a token                                  30 s                                           Policy.TokenCache                           401
 //	  remembered certificates of clients, size of one        4,096, 16 KiB                                  -                                           the certificate is verified again
+//	  remembered answers of a token webhook                  32,768, 32 MiB, 2 min                          webhook.Options (package authn/webhook)     the webhook is asked again
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
 //	  a token file, a password file                          16 MiB                                         -                                           an error
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422

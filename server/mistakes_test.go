@@ -205,6 +205,7 @@ func TestMistakes(t *testing.T) {
 		{"a URL without https", server.Options{Serving: server.Serving{URL: "fair.example.com"}}},
 		{"credentials in a file", server.Options{Serving: server.Serving{Credentials: foreign}}},
 		{"a negative time", server.Options{Limits: server.Limits{IdleTimeout: -1}}},
+		{"a negative token cache", server.Options{Policy: server.Policy{TokenCache: authn.CacheOptions{Entries: -1}}}},
 		{"no path", server.Options{Storage: bolt.At("")}},
 		{"a path in no folder", server.Options{Storage: bolt.At(filepath.Join(dir, "none", "x.db"))}},
 		{"a path of a folder", server.Options{Storage: bolt.At(dir)}},

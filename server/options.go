@@ -141,10 +141,11 @@ type Serving struct {
 type Policy struct {
 	// Authenticator authenticates the requests that no other authenticator has authenticated. The others are called first: that
 	// of Users, that of the administrator, and those of extensions (Host.Authenticate). If Authenticator is nil, requests
-	// without a credential are those of system:anonymous. If it is set, it decides about requests without a credential, and has
-	// to return its users with all their groups, such as system:authenticated. With
-	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
-	// users may read discovery, which kubectl needs.
+	// without a credential are those of system:anonymous. If it is set, it decides about requests without a credential:
+	// authn.Anonymous("/livez", "/readyz") accepts them at these paths only, as the conditions of kube-apiserver do, and authn.Union()
+	// nowhere. It has to return its users with all their groups, such as system:authenticated: with
+	// authn.WithAnonymous(authn.AuthenticatedGroup(a), paths...) the users of a may read discovery, which kubectl needs, and requests
+	// without a credential, such as those of probes, are accepted.
 	Authenticator authn.Authenticator
 	// NoAdministrator makes the server refuse the administrator of Serving.Credentials. Authenticator may still accept the client
 	// certificate and the token in that directory.
@@ -161,6 +162,9 @@ type Policy struct {
 	// Audiences are the audiences that the server identifies as. A token that is valid only for other audiences is refused. If
 	// Audiences is empty, the audiences of tokens are not checked.
 	Audiences []string
+	// TokenCache are the options of the cache in front of the authenticators of tokens that extensions add (Host.Authenticate). It
+	// begins anew when one of them is added, replaced or removed. The other tokens need no cache.
+	TokenCache authn.CacheOptions
 	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). If it is nil, members of
 	// system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and authenticated users may
 	// read discovery and OpenAPI (/api, /apis and /openapi). An authorizer that is set replaces all these rules; authz.Union(a,
@@ -221,6 +225,9 @@ func (o Options) complete() (Options, error) {
 		if token == "" || user.Name == "" {
 			return o, fmt.Errorf("server: Policy.Users has a user without a token or without a name, in the groups %q; give it both", user.Groups)
 		}
+	}
+	if c := o.Policy.TokenCache; c.Entries < 0 || c.Bytes < 0 || c.Lookup < 0 {
+		return o, errors.New("server: Policy.TokenCache: Entries, Bytes and Lookup must not be negative")
 	}
 	for _, p := range o.Serving.Proxies {
 		if !p.IsValid() {

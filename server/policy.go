@@ -179,6 +179,7 @@ func newPolicy(o Policy) (*policy, error) {
 
 // begin adds the members that the options name.
 func (m *members) begin(o Policy) error {
+	m.known.Cache = o.TokenCache
 	for i, plugin := range o.Admission {
 		plugin.Name = nameOption(i, plugin)
 		if err := m.plugins.Set(timed(untilReady(plugin))); err != nil {

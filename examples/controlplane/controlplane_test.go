@@ -278,20 +278,26 @@ func TestWhatCannotStart(t *testing.T) {
 		{"", "--etcd-servers or --storage-file must be specified"},
 		{"--storage-file=db --authorization-mode=Node,RBAC", "the mode Node is not available yet"},
 
-		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: open missing: no such file or directory"},
-		{"--storage-file=db --token-auth-file=half", "--token-auth-file half: token file: read half: is a directory\n"},
-		{"--storage-file=db --token-auth-file=two.csv", "--token-auth-file two.csv: token file: line 2 has 2 of the at least 3 columns token, user name and user uid" + line},
-		{"--storage-file=db --token-auth-file=nobody.csv", "--token-auth-file nobody.csv: token file: line 1 has an empty user name" + line},
-		{"--storage-file=db --token-auth-file=quote.csv", `--token-auth-file quote.csv: token file: parse error on line 3, column 3: bare " in non-quoted-field` + line},
-		{"--storage-file=db --token-auth-file=open.csv", `--token-auth-file open.csv: token file: parse error on line 1, column 13: extraneous or missing " in quoted-field` + line},
-		{"--storage-file=db --token-auth-file=line.csv", "--token-auth-file line.csv: token file: line 1 has 1 of the at least 3 columns"},
-		{"--storage-file=db --token-auth-file=large.csv", "--token-auth-file large.csv: token file: it is larger than 16777216 bytes"},
-		{"--storage-file=db --token-auth-file=binary.csv", "--token-auth-file binary.csv: token file: line 1 has 1 of the at least 3 columns"},
+		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: stat missing: no such file or directory"},
+		{"--storage-file=db --token-auth-file=half", "--token-auth-file: half is no regular file\n"},
+		{"--storage-file=db --token-auth-file=two.csv", "--token-auth-file: two.csv: token file: line 2 has 2 of the at least 3 columns token, user name and user uid" + line},
+		{"--storage-file=db --token-auth-file=nobody.csv", "--token-auth-file: nobody.csv: token file: line 1 has an empty user name" + line},
+		{"--storage-file=db --token-auth-file=quote.csv", `--token-auth-file: quote.csv: token file: parse error on line 3, column 3: bare " in non-quoted-field` + line},
+		{"--storage-file=db --token-auth-file=open.csv", `--token-auth-file: open.csv: token file: parse error on line 1, column 13: extraneous or missing " in quoted-field` + line},
+		{"--storage-file=db --token-auth-file=line.csv", "--token-auth-file: line.csv: token file: line 1 has 1 of the at least 3 columns"},
+		{"--storage-file=db --token-auth-file=large.csv", "--token-auth-file: large.csv has more than 16777216 bytes"},
+		{"--storage-file=db --token-auth-file=binary.csv", "--token-auth-file: binary.csv: token file: line 1 has 1 of the at least 3 columns"},
 
-		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: open missing: no such file or directory"},
-		{"--storage-file=db --client-ca-file=two.csv", "--client-ca-file: two.csv has no certificate in PEM"},
-		{"--storage-file=db --client-ca-file=a.key", "--client-ca-file: a.key has no certificate in PEM"},
-		{"--storage-file=db --client-ca-file=broken.crt", "--client-ca-file: certificate 2 of broken.crt: x509: malformed certificate: replace or remove it"},
+		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: stat missing: no such file or directory"},
+		{"--storage-file=db --client-ca-file=two.csv", "--client-ca-file: two.csv: it has no certificate in PEM"},
+		{"--storage-file=db --client-ca-file=a.key", "--client-ca-file: a.key: it has no certificate in PEM"},
+		{"--storage-file=db --client-ca-file=broken.crt", "--client-ca-file: broken.crt: certificate 2: x509: malformed certificate: replace or remove it"},
+		{"--storage-file=db --requestheader-client-ca-file=missing", "--requestheader-client-ca-file: stat missing: no such file or directory"},
+		{"--storage-file=db --requestheader-client-ca-file=a.key", "--requestheader-client-ca-file: a.key: it has no certificate in PEM"},
+		{"--storage-file=db --requestheader-username-headers=a,", `--requestheader-username-headers ["a" ""] has an empty value`},
+		{"--storage-file=db --authentication-token-webhook-config-file=missing", "--authentication-token-webhook-config-file: stat missing: no such file or directory"},
+		{"--storage-file=db --authentication-token-webhook-config-file=two.csv", "--authentication-token-webhook-config-file: two.csv: kubeconfig two.csv: it is no kubeconfig"},
+		{"--storage-file=db --authentication-token-webhook-config-file=ca.crt --authentication-token-webhook-version=v2", `--authentication-token-webhook-version: "v2" is no version of TokenReview`},
 
 		{"--storage-file=db --tls-cert-file=a.crt --tls-private-key-file=missing", "--tls-cert-file a.crt and --tls-private-key-file missing: open missing: no such file or directory"},
 		{"--storage-file=db --tls-cert-file=a.crt --tls-private-key-file=b.key", "--tls-cert-file a.crt and --tls-private-key-file b.key: tls: private key does not match public key"},
@@ -332,10 +338,9 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	without := strings.Fields(`--advertise-address=127.0.0.1 --allow-privileged=true --contention-profiling=true
 		--egress-selector-config-file=e --emulated-version=1.36 --enable-admission-plugins=NodeRestriction,PodSecurity --enable-aggregator-routing
-		--enable-bootstrap-token-auth=true --encryption-provider-config=e --endpoint-reconciler-type=none --event-ttl=1h --feature-gates=A=true
+		--encryption-provider-config=e --endpoint-reconciler-type=none --event-ttl=1h --feature-gates=A=true
 		--kubelet-client-certificate=c --kubelet-client-key=k --max-requests-inflight=400 --oidc-issuer-url=https://a
-		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --requestheader-allowed-names=front --requestheader-client-ca-file=c
-		--runtime-config=api/all=true --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k
+		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --runtime-config=api/all=true --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k
 		--service-cluster-ip-range=10.96.0.0/16 --service-node-port-range=30000-32767 --storage-backend=etcd3 --tls-min-version=VersionTLS13 --v=2
 		--watch-cache=true`)
 	names := slices.Clone(without)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/options"
 	"go.uber.org/zap"
@@ -33,7 +34,7 @@ func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
 	f := &files{}
 	if given != nil {
 		f.serving = given
-		if givesUsers(o) {
+		if givesUsers(o.Authentication) {
 			return f, nil
 		}
 	}
@@ -47,7 +48,7 @@ func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}
 	}
-	if !givesUsers(o) && given == nil { // the clients of the kubeconfig trust only the own certificate
+	if !givesUsers(o.Authentication) && given == nil { // the clients of the kubeconfig trust only the own certificate
 		f.kubeconfig = filepath.Join(o.CertDir, "admin.kubeconfig")
 	}
 	return f, nil
@@ -91,26 +92,15 @@ func readPair(certFlag, cert, keyFlag, key string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// readAuthorities reads the certificates of the file that a flag names. Other blocks of PEM, such as keys, are skipped.
+// readAuthorities reads the certificates of the file that a flag names.
 func readAuthorities(flag, path string) (*x509.CertPool, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	pool, count := x509.NewCertPool(), 0
-	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		count++
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("%s: certificate %d of %s: %w: replace or remove it", flag, count, path, err)
-		}
-		pool.AddCert(cert)
-	}
-	if count == 0 {
-		return nil, fmt.Errorf("%s: %s has no certificate in PEM", flag, path)
+	pool, err := authn.Authorities(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", flag, path, err)
 	}
 	return pool, nil
 }

@@ -14,11 +14,18 @@
 //
 // # Users
 //
-// Users are those of --token-auth-file and of the client certificates of --client-ca-file. If neither is given, the only user is
-// an administrator in system:masters. The administrator's certificate, token and kubeconfig (admin.kubeconfig) are in --cert-dir.
-// If one of the two flags is given, this certificate and this token are not valid. The user of a request without credentials is
-// system:anonymous. In the mode AlwaysAllow, the default, that applies only to the health paths, and other requests without
-// credentials are refused. With --anonymous-auth=false all requests without credentials are refused.
+// Users are those of the client certificates of --client-ca-file, of --token-auth-file, of the webhook of
+// --authentication-token-webhook-config-file, those that proxies with certificates of --requestheader-client-ca-file name in headers,
+// and, with --enable-bootstrap-token-auth, those of the tokens in Secrets. If none of the four files is given, there is an
+// administrator in system:masters, whose certificate, token and kubeconfig (admin.kubeconfig) are in --cert-dir. If one is given, this
+// certificate and this token are not valid.
+//
+// The four files are used again within a few seconds after they change. If one cannot be used, its users from before stay; the log,
+// /readyz?verbose and /metrics say so (see server.Host.Follow).
+//
+// The user of a request without credentials is system:anonymous. In the mode AlwaysAllow, the default, that applies only to the
+// health paths, and other requests without credentials are refused. With --anonymous-auth=false all requests without credentials
+// are refused.
 //
 // # Serving certificate
 //

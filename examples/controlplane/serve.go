@@ -59,7 +59,9 @@ func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 	list := []server.Extension{
 		auditing(o.Audit, log),
 		builtin.New(builtin.Options{NoNamespaceAdmission: !slices.Contains(o.AdmissionPlugins, namespaceLifecycle), Logger: log}),
+		authentication(o, log), // after builtin, which serves the Secrets of bootstrap tokens
 		crd.New(crd.Options{Logger: log}),
+		whoAsks(o),
 	}
 	for _, mode := range o.AuthorizationModes {
 		list = append(list, authorizerOf(mode, log))
@@ -77,10 +79,6 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 	if err != nil {
 		return server.Options{}, err
 	}
-	authenticator, err := authenticatorOf(o, log)
-	if err != nil {
-		return server.Options{}, err
-	}
 	return server.Options{
 		Storage: opener,
 		Serving: server.Serving{
@@ -89,7 +87,9 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 			LivezGrace: o.LivezGrace, ShutdownDelay: o.ShutdownDelay, ShutdownRetryAfter: o.ShutdownRetryAfter, ShutdownWatchGrace: o.ShutdownWatchGrace,
 			Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
 		},
-		Policy:  server.Policy{Authenticator: authenticator, NoAdministrator: givesUsers(o), Authorizer: firstAuthorizer(o)},
+		Policy: server.Policy{
+			Authenticator: anonymousOf(o), NoAdministrator: givesUsers(o.Authentication), Audiences: o.Authentication.Audiences, Authorizer: firstAuthorizer(o),
+		},
 		Observe: server.Observe{Logger: log},
 	}, nil
 }

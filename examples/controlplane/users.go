@@ -1,13 +1,7 @@
 package main
 
 import (
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,73 +13,34 @@ import (
 	"go.uber.org/zap"
 )
 
-// givesUsers reports whether flags define the users. If not, there is the administrator of --cert-dir.
-func givesUsers(o *options.Options) bool { return o.TokenAuthFile != "" || o.ClientCAFile != "" }
+// givesUsers reports whether flags define the users. If not, there is the administrator of --cert-dir. Bootstrap tokens alone define no
+// user, because nobody could create their Secrets.
+func givesUsers(a options.Authentication) bool {
+	return a.TokenFile != "" || a.ClientCAFile != "" || a.Proxies.CAFile != "" || a.Webhook.ConfigFile != ""
+}
 
-// authenticatorOf returns an authenticator for the users of the flags.
-func authenticatorOf(o *options.Options, log *zap.Logger) (authn.Authenticator, error) {
-	var members []authn.Authenticator
-	if o.ClientCAFile != "" {
-		pool, err := readAuthorities("--client-ca-file", o.ClientCAFile)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, authn.X509(func() *x509.CertPool { return pool }))
-	}
-	if o.TokenAuthFile != "" {
-		users, err := readTokens(o, log)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, authn.BearerToken(authn.StaticTokens(users)))
-	}
-	known := authn.AuthenticatedGroup(authn.Union(members...))
+// anonymousOf returns the authenticator of the requests without a credential.
+func anonymousOf(o *options.Options) authn.Authenticator {
 	switch {
-	case !o.AnonymousAuth:
-		return known, nil
+	case !o.Authentication.Anonymous:
+		return authn.Union()
 	case slices.Contains(o.AuthorizationModes, "AlwaysAllow"):
-		return anonymousHealth(known), nil
+		return anonymousHealth()
 	}
-	return authn.WithAnonymous(known), nil
+	return authn.Anonymous()
 }
-
-// readTokens reads the users of the token file.
-func readTokens(o *options.Options, log *zap.Logger) (map[string]authn.User, error) {
-	path := o.TokenAuthFile
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--token-auth-file: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	users, warnings, err := authn.ReadTokens(file)
-	if unread := new(fs.PathError); errors.As(err, &unread) {
-		return nil, fmt.Errorf("--token-auth-file %s: %w", path, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--token-auth-file %s: %w; a line is token,user,uid,\"group1,group2\"", path, err)
-	}
-	if slices.Contains(o.AuthorizationModes, "RBAC") && o.ClientCAFile == "" && !slices.ContainsFunc(slices.Collect(maps.Values(users)), isMaster) {
-		log.Warn("no user of the token file is in the group system:masters: nobody can create the first roles and bindings", zap.String("file", path))
-	}
-	for _, w := range warnings {
-		log.Warn("token file", zap.String("file", path), zap.String("warning", w))
-	}
-	return users, nil
-}
-
-func isMaster(u authn.User) bool { return u.InGroup(authn.MastersGroup) }
 
 // anonymousHealth authenticates requests without credentials as system:anonymous, but only for the health paths. Other requests
 // without credentials have no user: otherwise the mode AlwaysAllow would allow everything to everybody.
-func anonymousHealth(a authn.Authenticator) authn.Authenticator {
-	anonymous := authn.WithAnonymous(a)
+func anonymousHealth() authn.Authenticator {
+	anonymous := authn.Anonymous()
 	return authn.Func(func(r *http.Request) (*authn.Response, error) {
 		for _, path := range healthPaths() {
 			if r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/") {
 				return anonymous.Authenticate(r)
 			}
 		}
-		return a.Authenticate(r)
+		return nil, nil
 	})
 }
 

@@ -87,6 +87,11 @@ func Kubeconfig(path, context string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("kubeconfig: %w", err)
 	}
+	return ParseKubeconfig(text, path, context)
+}
+
+// ParseKubeconfig is Kubeconfig for the content of the file at a path, such as that which package reload has read.
+func ParseKubeconfig(text []byte, path, context string) (Config, error) {
 	var file kubeconfig
 	if err := parse(text, &file); err != nil {
 		return Config{}, fmt.Errorf("kubeconfig %s: %w", path, err)

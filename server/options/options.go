@@ -7,7 +7,7 @@
 // Among the flags without effect are --runtime-config, those of TLS versions and encryption at rest, and admission plug-ins that
 // the program does not have. Do not rely on these.
 //
-// Two flags of authorization are errors, since a server that ignored them would allow more than they permit:
+// Three flags are errors, since a server that ignored them would allow more than they permit: --authentication-config,
 // --authorization-config, and --authorization-mode with a mode that the program does not have. A flag that kube-apiserver does
 // not have is an error, too, except --storage-file, which this package adds.
 //
@@ -62,10 +62,8 @@ type Options struct {
 	// Audit says what is recorded, and where.
 	Audit Audit
 
-	// AnonymousAuth allows requests without a credential. It is true by default.
-	AnonymousAuth bool
-	// ClientCAFile is the file of the authorities of client certificates, and TokenAuthFile the file of bearer tokens.
-	ClientCAFile, TokenAuthFile string
+	// Authentication says which users there are.
+	Authentication Authentication
 	// AuthorizationModes are the authorizers in their order: AlwaysAllow by default. Each is one of Program.AuthorizationModes.
 	AuthorizationModes []string
 	// AdmissionPlugins are the plug-ins of Program.AdmissionPlugins that the flags enable, or that kube-apiserver enables by
@@ -106,6 +104,7 @@ func Parse(p Program, args []string) (*Options, error) {
 		return &Options{Print: o.version.text(p)}, nil
 	}
 	o.WithoutEffect = withoutEffect(set)
+	o.Authentication.complete()
 	if err := errors.Join(refused(set), o.check(), o.checkModes(p), o.checkPlugins(p)); err != nil {
 		return nil, err
 	}
@@ -130,5 +129,5 @@ func (o *Options) check() error {
 	bad(o.LivezGrace < 0, "--livez-grace-period must not be negative")
 	bad(o.ShutdownDelay < 0, "--shutdown-delay-duration must not be negative")
 	bad(o.ShutdownWatchGrace < 0, "--shutdown-watch-termination-grace-period must not be negative")
-	return errors.Join(append(all, o.checkBrowsers(), o.Audit.check())...)
+	return errors.Join(append(all, o.checkBrowsers(), o.Authentication.check(), o.Audit.check())...)
 }

@@ -32,8 +32,9 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &options.Options{
-		SecurePort: 6443, BindAddress: got.BindAddress, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry", AnonymousAuth: true,
+		SecurePort: 6443, BindAddress: got.BindAddress, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
 		AuthorizationModes: []string{"AlwaysAllow"}, AdmissionPlugins: []string{"NamespaceLifecycle"}, StorageFile: "objects.db",
+		Authentication: options.Authentication{Anonymous: true, Webhook: options.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute}},
 		Audit: options.Audit{
 			Log: options.AuditLog{Format: "json", MaxAge: 366, MaxBackup: 100, MaxSize: 100, AuditDelivery: options.AuditDelivery{
 				Version: "audit.k8s.io/v1", Mode: "blocking", Buffer: 10000, BatchSize: 1, MaxEventBytes: 102400, MaxBatchBytes: 10485760,
@@ -44,7 +45,7 @@ func TestDefaults(t *testing.T) {
 			}},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{}, options.Authentication{})); diff != "" {
 		t.Error(diff)
 	}
 	if got.Listen() != "0.0.0.0:6443" {
@@ -65,12 +66,13 @@ func TestEffect(t *testing.T) {
 	}
 	want := &options.Options{
 		SecurePort: 1234, BindAddress: got.BindAddress, CertDir: "certs", TLSCertFile: "c", TLSPrivateKeyFile: "k",
-		ClientCAFile: "ca", TokenAuthFile: "t", AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
-		AdmissionPlugins: []string{"NamespaceExists", "AlwaysDeny"},
-		Audit:            got.Audit,
-		EtcdServers:      []string{"http://a:1", "http://b:2", "http://c:3"}, EtcdPrefix: "/x", EtcdCAFile: "ec", EtcdCertFile: "ef", EtcdKeyFile: "ek",
+		Authentication:     options.Authentication{ClientCAFile: "ca", TokenFile: "t", Webhook: got.Authentication.Webhook},
+		AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
+		AdmissionPlugins:   []string{"NamespaceExists", "AlwaysDeny"},
+		Audit:              got.Audit,
+		EtcdServers:        []string{"http://a:1", "http://b:2", "http://c:3"}, EtcdPrefix: "/x", EtcdCAFile: "ec", EtcdCertFile: "ef", EtcdKeyFile: "ek",
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{}, options.Authentication{})); diff != "" {
 		t.Error(diff)
 	}
 	if got.Listen() != "[::1]:1234" {
@@ -105,7 +107,7 @@ func TestEffectOnAuditAndShutdown(t *testing.T) {
 	want.GoAwayChance, want.LivezGrace, want.ShutdownDelay, want.ShutdownWatchGrace = 0.01, time.Second, 2*time.Second, 3*time.Second
 	want.ShutdownRetryAfter, want.HSTS, want.WithoutEffect = true, []string{"max-age=1", "preload"}, nil
 	want.CORSAllowedOrigins = []string{`//a\.example(:|$)`, "^https://b$"}
-	if diff := cmp.Diff(&want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+	if diff := cmp.Diff(&want, got, cmpopts.IgnoreUnexported(options.Options{}, options.Authentication{})); diff != "" {
 		t.Error(diff)
 	}
 	allow := got.AllowOrigin()
@@ -121,6 +123,36 @@ func TestEffectOnAuditAndShutdown(t *testing.T) {
 	}
 	if got, err = parse(); err != nil || got.AllowOrigin() != nil {
 		t.Errorf("without origins: %v", err)
+	}
+}
+
+func TestEffectOnAuthentication(t *testing.T) {
+	got, err := parse("--requestheader-client-ca-file=rc", "--requestheader-allowed-names=front,spare", "--requestheader-username-headers=X-Remote-User,X-User",
+		"--requestheader-uid-headers=X-Remote-Uid", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--enable-bootstrap-token-auth", "--api-audiences=a,b", "--service-account-issuer=https://c", "--authentication-token-webhook-config-file=w",
+		"--authentication-token-webhook-cache-ttl=-1s", "--authentication-token-webhook-version=v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options.Authentication{
+		Anonymous: true, BootstrapTokens: true, Audiences: []string{"a", "b"},
+		Proxies: options.Proxies{
+			CAFile: "rc", Names: []string{"front", "spare"}, User: []string{"X-Remote-User", "X-User"}, UID: []string{"X-Remote-Uid"},
+			Group: []string{"X-Remote-Group"}, Extra: []string{"X-Remote-Extra-"},
+		},
+		Webhook: options.TokenWebhook{ConfigFile: "w", Version: "v1", CacheTTL: -time.Second},
+	}
+	ignored := cmpopts.IgnoreUnexported(options.Authentication{})
+	if diff := cmp.Diff(want, got.Authentication, ignored); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"--service-account-issuer"}, got.WithoutEffect); diff != "" { // it issues no tokens
+		t.Error(diff)
+	}
+	// The issuers are the audiences unless these are given. A version without a webhook is not checked.
+	got, err = parse("--service-account-issuer=https://c", "--service-account-issuer=https://d,e", "--api-audiences=", "--authentication-token-webhook-version=v2")
+	if err != nil || !cmp.Equal(got.Authentication.Audiences, []string{"https://c", "https://d,e"}) {
+		t.Errorf("the audiences are %q, %v", got.Authentication.Audiences, err)
 	}
 }
 
@@ -202,6 +234,7 @@ func TestRefused(t *testing.T) {
 		{"--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not available yet; available are AlwaysAllow, AlwaysDeny, RBAC"},
 		{"--authorization-mode=ABAC", "the mode ABAC is not available yet"},
 		{"--authorization-mode=Webhook", "the mode Webhook is not available yet"},
+		{"--authentication-config=a", "--authentication-config: it is not available yet"},
 		{"--authorization-config=a", "--authorization-config: it is not available yet"},
 		{"--enable-admission-plugins=Foo", `--enable-admission-plugins: plugin "Foo" is unknown`},
 		{"--disable-admission-plugins=Foo", `--disable-admission-plugins: plugin "Foo" is unknown`},
@@ -230,6 +263,14 @@ func TestRefused(t *testing.T) {
 		{"--audit-webhook-config-file=a --audit-webhook-batch-throttle-burst=0", "--audit-webhook-batch-throttle-burst 0 must be positive"},
 		{"--audit-webhook-config-file=a --audit-webhook-initial-backoff=0", "--audit-webhook-initial-backoff 0s must be positive"},
 		{"--audit-webhook-config-file=a --audit-webhook-truncate-enabled --audit-webhook-truncate-max-event-size=0", "--audit-webhook-truncate-max-event-size 0 must be positive"},
+		{"--anonymous-auth=maybe", `invalid argument "maybe" for "--anonymous-auth" flag`},
+		{"--requestheader-allowed-names=a,", `--requestheader-allowed-names ["a" ""] has an empty value`},
+		{"--requestheader-username-headers=,", `--requestheader-username-headers ["" ""] has an empty value`},
+		{"--requestheader-uid-headers=,a", `--requestheader-uid-headers ["" "a"] has an empty value`},
+		{"--requestheader-group-headers=a,", `--requestheader-group-headers ["a" ""] has an empty value`},
+		{"--requestheader-extra-headers-prefix=a,", `--requestheader-extra-headers-prefix ["a" ""] has an empty value`},
+		{"--authentication-token-webhook-config-file=a --authentication-token-webhook-version=v2", `--authentication-token-webhook-version: "v2" is no version of TokenReview: use v1 or v1beta1`},
+		{"--authentication-token-webhook-cache-ttl=x", `invalid argument "x" for "--authentication-token-webhook-cache-ttl" flag`},
 		{"--version=v1.30.0", "the version that is reported cannot be set"},
 		{"--version=x", "want true, false or raw"},
 	} {
@@ -239,6 +280,9 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := parse("--secure-port=-1", "--authorization-mode=Foo,Bar", "--enable-admission-plugins=Baz"); err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("of four mistakes are named: %v", err)
+	}
+	if _, err := parse("--requestheader-uid-headers= "); err == nil || !strings.Contains(err.Error(), `--requestheader-uid-headers [" "] has an empty value`) {
+		t.Errorf("a space: %v", err)
 	}
 	if _, err := options.Parse(program, nil); err == nil || !strings.Contains(err.Error(), "--etcd-servers or --storage-file") {
 		t.Errorf("no storage: %v", err)
@@ -271,7 +315,7 @@ func TestHelpAndVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(&options.Options{Print: got.Print}, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+		if diff := cmp.Diff(&options.Options{Print: got.Print}, got, cmpopts.IgnoreUnexported(options.Options{}, options.Authentication{})); diff != "" {
 			t.Errorf("%q: %s", args, diff)
 		}
 		for _, want := range []string{
@@ -319,7 +363,10 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		enable-admission-plugins etcd-cafile etcd-certfile etcd-keyfile etcd-prefix etcd-servers secure-port tls-cert-file
 		tls-private-key-file token-auth-file help version
 		cors-allowed-origins strict-transport-security-directives goaway-chance livez-grace-period shutdown-delay-duration
-		shutdown-send-retry-after shutdown-watch-termination-grace-period`)
+		shutdown-send-retry-after shutdown-watch-termination-grace-period
+		api-audiences authentication-token-webhook-cache-ttl authentication-token-webhook-config-file authentication-token-webhook-version
+		enable-bootstrap-token-auth requestheader-allowed-names requestheader-client-ca-file requestheader-extra-headers-prefix
+		requestheader-group-headers requestheader-uid-headers requestheader-username-headers`)
 	lines, count := bufio.NewScanner(file), 0
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "#") {
@@ -327,7 +374,7 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		}
 		name, kind, _ := strings.Cut(lines.Text(), " ")
 		count++
-		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || name == "authorization-config" {
+		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || name == "authorization-config" || name == "authentication-config" {
 			continue
 		}
 		sample, ok := samples[kind]

@@ -75,7 +75,8 @@ func (f flag) declare(fs *pflag.FlagSet, o *Options) {
 		v := target[[]string](f, o)
 		fs.StringSliceVarP(v, f.name, f.short, *v, f.text())
 	case "stringArray":
-		fs.StringArrayVarP(new([]string), f.name, f.short, nil, f.text())
+		v := target[[]string](f, o)
+		fs.StringArrayVarP(v, f.name, f.short, *v, f.text())
 	case "duration":
 		v := target[time.Duration](f, o)
 		fs.DurationVarP(v, f.name, f.short, *v, f.text())
@@ -103,6 +104,8 @@ func (f flag) text() string {
 		return f.help + " (an error: not available yet)"
 	case f.effect == nil:
 		return f.help + " (no effect yet)"
+	case f.partly:
+		return f.help + " (no other effect yet)"
 	}
 	return f.help
 }
@@ -126,11 +129,11 @@ func usage(p Program) string {
 // listed returns names in one line.
 func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
-// withoutEffect returns the names of the flags that have no effect.
+// withoutEffect returns the names of the flags that lack an effect.
 func withoutEffect(set map[string]flag) []string {
 	var names []string
 	for _, f := range set {
-		if f.effect == nil {
+		if f.effect == nil || f.partly {
 			names = append(names, "--"+f.name)
 		}
 	}
@@ -153,6 +156,6 @@ func refused(set map[string]flag) error {
 func defaults() *Options {
 	return &Options{
 		SecurePort: 6443, BindAddress: net.IPv4zero, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
-		AnonymousAuth: true, Audit: defaultAudit(),
+		Authentication: defaultAuthentication(), Audit: defaultAudit(),
 	}
 }

@@ -12,6 +12,8 @@ type flag struct {
 	// effect returns a pointer to the field that the flag sets; the value of the field is the default. It is nil for a flag
 	// without effect.
 	effect func(*Options) any
+	// partly is true if the flag has the effect that its help names, and lacks those that it has in kube-apiserver.
+	partly bool
 	// short is a one-letter name.
 	short string
 	// refused is the reason why the flag must not be given. It is for flags that restrict requests: ignoring one would let these

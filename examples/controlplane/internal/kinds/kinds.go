@@ -9,7 +9,7 @@
 //
 //   - Kinds that are not stored: selfsubjectreviews and tokenreviews of authentication.k8s.io/v1; localsubjectaccessreviews,
 //     selfsubjectaccessreviews, selfsubjectrulesreviews and subjectaccessreviews of authorization.k8s.io/v1; bindings and
-//     componentstatuses of v1.
+//     componentstatuses of v1. (server/builtin/reviews serves those of authentication.k8s.io/v1.)
 //   - apiservices of apiregistration.k8s.io/v1, whose types are not in k8s.io/api.
 //   - Versions whose conversion loses data or needs annotations: horizontalpodautoscalers of autoscaling/v1, and
 //     podcertificaterequests of certificates.k8s.io/v1beta1. Both are served in their other version.

@@ -1,0 +1,30 @@
+package authn
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// Authorities reads the certificates of authorities in PEM, for X509 and ProxyOptions.Roots. Blocks of other types, such as keys, and
+// text between blocks are skipped. A certificate that cannot be read is an error, and so is content without a certificate. Errors
+// contain no part of the content.
+func Authorities(content []byte) (*x509.CertPool, error) {
+	pool, count := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		count++
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w: replace or remove it", count, err)
+		}
+		pool.AddCert(cert)
+	}
+	if count == 0 {
+		return nil, errors.New("it has no certificate in PEM")
+	}
+	return pool, nil
+}

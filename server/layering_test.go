@@ -60,7 +60,7 @@ var leafImports = []struct {
 	{"k8s.io/api/authorization", []string{"examples"}, "its types are 0.2 MB of a program"},
 	{"go.etcd.io/bbolt", []string{"storage/bolt"}, "one backend is its only user"},
 	{"go.etcd.io/etcd", []string{"storage/etcd"}, "one backend is its only user"},
-	{"github.com/go-jose/go-jose", []string{"authn/jwt", "authn/serviceaccount"}, "who verifies no tokens of issuers links no JWT"},
+	{"github.com/go-jose/go-jose", []string{"authn/internal/jose", "authn/jwt", "authn/serviceaccount"}, "who verifies no tokens of issuers links no JWT"},
 	{"github.com/google/cel-go", []string{"runtime/cel"}, "one package hides which version of CEL is spoken"},
 	{modulePath + "/runtime/cel", []string{"runtime/cel", "server/crd"}, "who has no rules links no CEL"},
 	{modulePath + "/runtime/webhook", []string{"runtime/webhook", "server/crd", "examples"}, "who calls nobody links no webhooks"},

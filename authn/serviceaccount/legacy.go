@@ -26,8 +26,8 @@ const (
 
 var (
 	errLegacySubject = errors.New("sub claim is invalid")
-	errLegacyGone    = errors.New("Token has been invalidated")
-	errLegacyCopy    = errors.New("Token does not match server's copy")
+	errLegacyGone    = errors.New("token has been invalidated")
+	errLegacyCopy    = errors.New("token does not match server's copy")
 )
 
 // checkLegacy returns an error if one of the claims of a legacy token is missing.

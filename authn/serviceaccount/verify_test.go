@@ -200,11 +200,11 @@ func TestLegacy(t *testing.T) {
 		used    bool
 	}{
 		"valid":               {nil, nil, serviceaccount.Options{}, user, true},
-		"no Secret":           {nil, func(w *world, _ *corev1.Secret) { clear(w.memory); clear(w.store) }, serviceaccount.Options{}, "error: Token has been invalidated", false},
+		"no Secret":           {nil, func(w *world, _ *corev1.Secret) { clear(w.memory); clear(w.store) }, serviceaccount.Options{}, "error: token has been invalidated", false},
 		"not looked up":       {nil, func(w *world, _ *corev1.Secret) { clear(w.memory); clear(w.store) }, serviceaccount.Options{NoLookup: true}, user, false},
-		"another token":       {nil, func(_ *world, s *corev1.Secret) { s.Data["token"] = []byte("x") }, serviceaccount.Options{}, "error: Token does not match server's copy", false},
-		"no token":            {nil, func(_ *world, s *corev1.Secret) { s.Data = nil }, serviceaccount.Options{}, "error: Token does not match server's copy", false},
-		"a Secret that ended": {nil, func(_ *world, s *corev1.Secret) { s.ObjectMeta = deletedAt(s.ObjectMeta, now.Add(-2*time.Minute)) }, serviceaccount.Options{}, "error: Token has been invalidated", false},
+		"another token":       {nil, func(_ *world, s *corev1.Secret) { s.Data["token"] = []byte("x") }, serviceaccount.Options{}, "error: token does not match server's copy", false},
+		"no token":            {nil, func(_ *world, s *corev1.Secret) { s.Data = nil }, serviceaccount.Options{}, "error: token does not match server's copy", false},
+		"a Secret that ended": {nil, func(_ *world, s *corev1.Secret) { s.ObjectMeta = deletedAt(s.ObjectMeta, now.Add(-2*time.Minute)) }, serviceaccount.Options{}, "error: token has been invalidated", false},
 		"account made again":  {nil, func(w *world, _ *corev1.Secret) { w.put(&corev1.ServiceAccount{ObjectMeta: meta("ns", "a", "again")}) }, serviceaccount.Options{}, "error: service account UID (again) does not match claim (u)", false},
 		"account gone": {nil, func(w *world, _ *corev1.Secret) {
 			delete(w.memory, "ServiceAccount/ns/a")

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 )
 
@@ -17,7 +18,7 @@ import (
 // operator who puts a new key before the others rotates the key. The key that is made is an ECDSA key of the curve P-256.
 func SigningKeyFile(dir string) (string, error) {
 	path := filepath.Join(dir, "service-accounts.pem")
-	if err := makeDir(dir); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // others may read a directory of an operator
 		return "", fmt.Errorf("credentials: %w", err)
 	}
 	if _, err := readPrivate(path); !errors.Is(err, fs.ErrNotExist) {

@@ -22,8 +22,6 @@ type Authentication struct {
 	Proxies Proxies
 	// Webhook knows further tokens.
 	Webhook TokenWebhook
-
-	issuers []string // of tokens of service accounts
 }
 
 // Proxies has the values of the flags that begin with --requestheader: those of authenticating proxies. If there is no CAFile, the
@@ -55,10 +53,10 @@ func (a *Authentication) check() error {
 	return errors.Join(a.Proxies.check(), a.Webhook.check())
 }
 
-// complete sets Audiences.
-func (a *Authentication) complete() {
+// complete sets Audiences, by default to the issuers of tokens of service accounts.
+func (a *Authentication) complete(issuers []string) {
 	if len(a.Audiences) == 0 {
-		a.Audiences = a.issuers
+		a.Audiences = issuers
 	}
 }
 

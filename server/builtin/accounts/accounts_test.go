@@ -201,12 +201,14 @@ func TestDefaultAccounts(t *testing.T) {
 	within(t, "it is not made again", func() bool {
 		return has(inDefault+"serviceaccounts/default", &after) && after.UID != before.UID
 	})
-	admin(t, srv, "PATCH", inDefault+"configmaps/kube-root-ca.crt", map[string]any{"data": map[string]string{"ca.crt": "x", "more": "y"}}, nil)
 	var ca corev1.ConfigMap
-	within(t, "the certificates are not restored", func() bool {
-		ca = corev1.ConfigMap{}
-		return has(inDefault+"configmaps/kube-root-ca.crt", &ca) && ca.Data["ca.crt"] == "CA\n" && len(ca.Data) == 1
-	})
+	for _, spoiled := range []map[string]any{{"data": map[string]string{"ca.crt": "x"}}, {"data": map[string]string{"more": "y"}}, {"metadata": map[string]any{"annotations": nil}}} {
+		admin(t, srv, "PATCH", inDefault+"configmaps/kube-root-ca.crt", spoiled, nil)
+		within(t, "the certificates are not restored", func() bool {
+			ca = corev1.ConfigMap{}
+			return has(inDefault+"configmaps/kube-root-ca.crt", &ca) && ca.Data["ca.crt"] == "CA\n" && len(ca.Data) == 1 && len(ca.Annotations) == 1
+		})
+	}
 	version := ca.ResourceVersion
 	admin(t, srv, "DELETE", "/api/v1/namespaces/new", nil, nil)
 	within(t, "the namespace is not deleted", func() bool { return !has("/api/v1/namespaces/new", nil) })
@@ -274,5 +276,28 @@ func TestInvalidated(t *testing.T) {
 	admin(t, srv, "PATCH", inDefault+"secrets/s", map[string]any{"metadata": map[string]any{"labels": map[string]any{"kubernetes.io/legacy-token-invalid-since": nil}}}, nil)
 	if got := whoAmI(t, srv, string(s.Data["token"])); got != "system:serviceaccount:default:a" {
 		t.Errorf("valid again: %s", got)
+	}
+}
+
+// In a namespace that is gone nothing is made, also if objects may be in namespaces that do not exist.
+func TestGoneNamespace(t *testing.T) {
+	t.Parallel()
+	srv := servertest.Start(t, server.Options{})
+	for _, e := range []server.Extension{builtin.New(builtin.Options{AllowMissingNamespaces: true}), accounts.New(accounts.Options{RootCA: []byte("CA\n")})} {
+		if err := srv.Install(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(path string) bool {
+		code, _, _ := request(t, srv, srv.Token, "GET", "/api/v1/namespaces/"+path, nil, nil)
+		return code == http.StatusOK
+	}
+	admin(t, srv, "POST", "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, nil)
+	within(t, "no account", func() bool { return has("gone/serviceaccounts/default") && has("gone/configmaps/kube-root-ca.crt") })
+	admin(t, srv, "DELETE", "/api/v1/namespaces/gone", nil, nil)
+	within(t, "the namespace is not deleted", func() bool { return !has("gone") })
+	time.Sleep(300 * time.Millisecond)
+	if has("gone/serviceaccounts/default") || has("gone/configmaps/kube-root-ca.crt") {
+		t.Error("something was made in a namespace that is gone")
 	}
 }

@@ -3,6 +3,7 @@ package accounts
 import (
 	"cmp"
 	"net/http"
+	"strings"
 
 	"github.com/keelson-dev/keelson/authn/serviceaccount"
 	"github.com/keelson-dev/keelson/server"
@@ -26,7 +27,7 @@ func (d documents) install() error {
 }
 
 func (d documents) configuration() ([]byte, error) {
-	return d.keys.Configuration(d.issuer, cmp.Or(d.uri, cmp.Or(d.host.URL(), d.issuer)+serviceaccount.KeysPath))
+	return d.keys.Configuration(d.issuer, cmp.Or(d.uri, strings.TrimSuffix(cmp.Or(d.host.URL(), d.issuer), "/")+serviceaccount.KeysPath))
 }
 
 // document is a handler of GET for a document.

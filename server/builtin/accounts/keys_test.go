@@ -168,7 +168,7 @@ func TestMistakes(t *testing.T) {
 // The documents can be read by service accounts and administrators. An issuer without https has none.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	srv := start(t, server.Options{Serving: server.Serving{URL: "https://api.example.com"}}, accounts.Options{NoControllers: true})
+	srv := start(t, server.Options{Serving: server.Serving{URL: "https://api.example.com/"}}, accounts.Options{NoControllers: true})
 	makeAccount(t, srv, "a")
 	token := tokenOf(t, srv, "a", authenticationv1.TokenRequestSpec{})
 	for _, path := range []string{"/.well-known/openid-configuration", "/openid/v1/jwks"} {

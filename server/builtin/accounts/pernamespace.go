@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
@@ -21,6 +22,7 @@ type perNamespace[T object] struct {
 	namespaces *registry.Typed[*corev1.Namespace]
 	objects    *registry.Typed[T]
 	options    registry.ListOptions // select the objects
+	readers    runtime.Readers
 	ensure     func(ctx context.Context, namespace string) error
 	queue      *work[string]
 	log        *zap.Logger
@@ -75,15 +77,15 @@ func (c *perNamespace[T]) addAll(ctx context.Context) {
 func (c *perNamespace[T]) work(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	err := c.ensure(ctx, namespace)
+	ns, err := runtime.Read[*corev1.Namespace](c.readers).Get(ctx, "", namespace, runtime.Freshness{})
+	if err == nil && ns.Status.Phase == corev1.NamespaceActive {
+		err = c.ensure(ctx, namespace)
+	}
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err): // another server has made it
 		return nil
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil
-	}
-	if _, gone := c.namespaces.Get(ctx, "", namespace); apierrors.IsNotFound(gone) {
-		return nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // the namespace is gone, or is being deleted
 	}
 	return fmt.Errorf("namespace %s: %w", namespace, err)
 }
@@ -99,5 +101,5 @@ func newPerNamespace[T object](h *server.Host, resource, name string, user *auth
 		return nil, nil, err
 	}
 	only := registry.ListOptions{Fields: fields.OneTermEqualSelector("metadata.name", name)}
-	return &perNamespace[T]{namespaces: namespaces, objects: objects, options: only, queue: newWork[string](), log: log}, objects, nil
+	return &perNamespace[T]{namespaces: namespaces, objects: objects, options: only, readers: h.Readers(), queue: newWork[string](), log: log}, objects, nil
 }

@@ -28,9 +28,12 @@ var errInvalidToken = errors.New("invalid bearer token")
 // If tokens has no opinion of the token, the result is an error. For a request without a token the result is no opinion.
 //
 // If tokens has a method Ready(context.Context) error, the result has it too.
-func BearerToken(tokens TokenAuthenticator) Authenticator { return bearer{tokens} }
+func BearerToken(tokens TokenAuthenticator) Authenticator { return bearer{tokens: tokens} }
 
-type bearer struct{ tokens TokenAuthenticator }
+type bearer struct {
+	tokens TokenAuthenticator
+	names  string // before the errors that are not those of tokens; may be empty
+}
 
 // Authenticate implements Authenticator.
 func (b bearer) Authenticate(r *http.Request) (*Response, error) {
@@ -38,15 +41,15 @@ func (b bearer) Authenticate(r *http.Request) (*Response, error) {
 	if token == "" {
 		var err error
 		if token, err = protocolToken(r.Header); token == "" || err != nil {
-			return nil, err
+			return nil, named(b.names, err)
 		}
 	}
 	resp, err := b.tokens.AuthenticateToken(r.Context(), token)
-	if err == nil && resp == nil {
-		err = errInvalidToken
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case resp == nil:
+		return nil, named(b.names, errInvalidToken)
 	}
 	return resp, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime/live"
@@ -16,7 +17,7 @@ import (
 // [Anonymous], the members after it are called too. The first other user is the result. If there is none, an error of a
 // member wins over system:anonymous. Each request is authenticated by the members that one call of [Live.Now] returned.
 //
-// The members that are made by [BearerToken] are one union of tokens, in the place of the first of them, behind a cache
+// Errors begin with the name of the member, for the log. The members that are made by [BearerToken] are one union of tokens, in the place of the first of them, behind a cache
 // ([CacheTokens]). The cache begins anew when a member changes, so that a token of a removed member ends at once.
 //
 // The zero Live has no members and no opinion. All methods may be called concurrently. A Live must not be copied.
@@ -88,6 +89,7 @@ type members struct {
 func newMembers(of *[]live.Member[Authenticator], o CacheOptions) *members {
 	m := &members{of: of}
 	var tokens tokenUnion
+	var names []string // of the members of tokens
 	at := 0
 	for _, one := range *of {
 		if b, ok := one.Value.(bearer); ok {
@@ -95,14 +97,14 @@ func newMembers(of *[]live.Member[Authenticator], o CacheOptions) *members {
 				at = len(m.called)
 				m.called = append(m.called, nil)
 			}
-			tokens = append(tokens, b.tokens)
+			tokens, names = append(tokens, namedTokens{b.tokens, one.Name}), append(names, one.Name)
 			continue
 		}
-		m.called = append(m.called, one.Value)
+		m.called = append(m.called, Named(one.Name, one.Value))
 	}
 	if tokens != nil {
 		m.tokens = CacheTokens(tokens, o)
-		m.called[at] = BearerToken(m.tokens)
+		m.called[at] = bearer{m.tokens, strings.Join(names, ", ")}
 	}
 	return m
 }

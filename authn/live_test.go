@@ -37,7 +37,7 @@ func TestLive(t *testing.T) {
 	if !live.Remove("own") || live.Remove("own") {
 		t.Error("Remove")
 	}
-	if got := result(live, r); got != "error: y\nx" {
+	if got := result(live, r); got != "error: service-accounts: y\nwebhook: x" {
 		t.Errorf("errors are not remembered: %s", got)
 	}
 	if live.Set("", silent) == nil || live.Set("x", nil) == nil {
@@ -52,8 +52,8 @@ func TestLiveAsksAfterAnAnonymousAnswer(t *testing.T) {
 	for want, members := range map[string][]authn.Authenticator{
 		authn.AnonymousUser: {authn.Anonymous(), silent},
 		"own":               {authn.Anonymous(), fails("x"), knows("own")},
-		"error: x":          {fails("x"), authn.Anonymous()},
-		"error: y":          {authn.Anonymous(), fails("y")},
+		"error: a: x":       {fails("x"), authn.Anonymous()},
+		"error: b: y":       {authn.Anonymous(), fails("y")},
 	} {
 		live := &authn.Live{}
 		for i, m := range members {

@@ -264,7 +264,7 @@ func TestLiveTokens(t *testing.T) {
 	}
 	before := l.Now()
 	l.Remove("own")
-	for token, want := range map[string]string{"unknown": "error: invalid bearer token", "fail": "error: failed"} {
+	for token, want := range map[string]string{"unknown": "error: token-file, oidc: invalid bearer token", "fail": "error: oidc: failed"} {
 		if got := result(l, bearing(token)); got != want {
 			t.Errorf("%s: %s", token, got)
 		}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -181,4 +182,66 @@ func TestTheLogHasTheCauseOfA401(t *testing.T) {
 			t.Errorf("somebody without a credential: %d %s, or a line about it", code, body)
 		}
 	})
+}
+
+// The line about a 401 names the authenticators that have refused the credential, and has no part of it.
+func TestTheLogNamesTheAuthenticatorsOfA401(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zapcore.DebugLevel)
+	srv := servertest.Start(t, server.Options{
+		Policy: server.Policy{
+			Users: map[string]authn.User{"a": {Name: "a"}},
+			Authenticator: authn.Func(func(r *http.Request) (*authn.Response, error) {
+				if r.Header.Get("X-Badge") != "" {
+					return nil, errors.New("no such badge")
+				}
+				return nil, nil
+			}),
+		},
+		Observe: server.Observe{Logger: zap.New(core)},
+	})
+	hook := tokensOf(func(token string) (*authn.Response, error) {
+		if token == "s3cret-boom" {
+			return nil, errors.New("the issuer is down")
+		}
+		return nil, nil
+	})
+	h := host(t, srv)
+	passwords := authn.BasicAuth([]authn.Password{{Password: "right", User: authn.User{Name: "joe"}}})
+	for name, a := range map[string]authn.Authenticator{
+		authn.TokenFile: authn.BearerToken(authn.StaticTokens(nil)), authn.TokenWebhook: authn.BearerToken(hook), "passwords": passwords,
+	} {
+		if err := h.Authenticate(name, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const own = "Policy.Users: invalid bearer token\nadministrator: invalid bearer token\n"
+	for _, c := range []struct{ name, value, want string }{
+		{"Authorization", "Bearer s3cret", own + "token-file, webhook: invalid bearer token"},
+		{"Authorization", "Bearer s3cret-boom", own + "webhook: the issuer is down"},
+		{"Authorization", "Basic am9lOnMzY3JldA==", "passwords: wrong name or password"},
+		{"X-Badge", "s3cret", "Policy.Authenticator: no such badge"},
+	} {
+		a := roundTrip(t, srv.Anonymous(), "GET", srv.URL+"/version", "", c.name, c.value)
+		wantCode(t, http.StatusUnauthorized, a.code, a.body)
+		lines := slices.DeleteFunc(logs.TakeAll(), func(e observer.LoggedEntry) bool { return e.Message != "unable to authenticate the request" })
+		if len(lines) != 1 || lines[0].ContextMap()["error"] != c.want {
+			t.Errorf("%s: %d lines: %v, want %q", c.value, len(lines), lines, c.want)
+		}
+		for _, text := range []string{fmt.Sprint(lines), fmt.Sprint(a.header, a.body)} {
+			if strings.Contains(text, "s3cret") || strings.Contains(text, "am9l") {
+				t.Errorf("%s: the credential is in %s", c.value, text)
+			}
+		}
+		if text := fmt.Sprint(a.header, a.body); strings.Contains(text, "webhook") || strings.Contains(text, "Policy") {
+			t.Errorf("the answer names authenticators: %s", text)
+		}
+	}
+}
+
+// tokensOf is a function that authenticates tokens.
+type tokensOf func(token string) (*authn.Response, error)
+
+func (f tokensOf) AuthenticateToken(_ context.Context, token string) (*authn.Response, error) {
+	return f(token)
 }

@@ -32,15 +32,17 @@ func (s *Server) openCredentials() error {
 	}
 	p := s.policy
 	if users := s.opts.Policy.Users; len(users) > 0 {
-		s.addTokens(authn.StaticTokens(users))
+		s.addTokens("Policy.Users", authn.StaticTokens(users))
 	}
 	if !s.opts.Policy.NoAdministrator {
-		p.callers = append(p.callers, authn.AuthenticatedGroup(authn.X509(func() *x509.CertPool { return s.creds.ClientCAs })))
-		s.addTokens(s.administratorToken())
+		const administrator = "administrator"
+		certificate := authn.AuthenticatedGroup(authn.X509(func() *x509.CertPool { return s.creds.ClientCAs }))
+		p.callers = append(p.callers, authn.Named(administrator, certificate))
+		s.addTokens(administrator, s.administratorToken())
 	}
 	p.callers = append(p.callers, authn.Func(p.authenticateByMembers))
 	if own := s.opts.Policy.Authenticator; own != nil {
-		p.callers = append(p.callers, own)
+		p.callers = append(p.callers, authn.Named("Policy.Authenticator", own))
 	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {
@@ -62,10 +64,10 @@ func (s *Server) certificateRenewed(until time.Time, err error) {
 	s.opts.Observe.Logger.Info("the serving certificate was renewed", zap.Time("until", until))
 }
 
-// addTokens adds users by their tokens, which are for all audiences of the server.
-func (s *Server) addTokens(tokens authn.TokenAuthenticator) {
+// addTokens adds users by their tokens, which are for all audiences of the server. The log has the name.
+func (s *Server) addTokens(name string, tokens authn.TokenAuthenticator) {
 	p := s.policy
-	p.callers = append(p.callers, authn.AuthenticatedGroup(authn.BearerToken(tokens)))
+	p.callers = append(p.callers, authn.Named(name, authn.AuthenticatedGroup(authn.BearerToken(tokens))))
 	p.tokens = append(p.tokens, authn.ForAudiences(tokens, s.opts.Policy.Audiences...))
 }
 

@@ -22,6 +22,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -107,8 +108,17 @@ type asker struct {
 	tries     int
 }
 
-// AuthenticateToken implements authn.TokenAuthenticator.
+// AuthenticateToken implements authn.TokenAuthenticator. An error, which may have a text of the webhook, does not have the token.
 func (a *asker) AuthenticateToken(ctx context.Context, token string) (*authn.Response, error) {
+	resp, err := a.review(ctx, token)
+	if err != nil && strings.Contains(err.Error(), token) {
+		err = errors.New(strings.ReplaceAll(err.Error(), token, "[the token]"))
+	}
+	return resp, err
+}
+
+// review asks the webhook for the user of a token.
+func (a *asker) review(ctx context.Context, token string) (*authn.Response, error) {
 	wanted := authn.AudiencesFrom(ctx)
 	body, err := json.Marshal(review{Kind: reviewKind, APIVersion: a.version, Spec: &spec{Token: token, Audiences: wanted}})
 	if err != nil {

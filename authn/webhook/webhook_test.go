@@ -86,11 +86,12 @@ func outcome(resp *authn.Response, err error) string {
 
 func TestAuthenticateToken(t *testing.T) {
 	h := &hook{statuses: map[string]string{
-		"jane":     `{"authenticated":true,"user":{"username":"jane","uid":"1","groups":["a","b"],"extra":{"k":["v"]}}}`,
-		"aimed":    `{"authenticated":true,"user":{"username":"aimed"},"audiences":["x","y"]}`,
-		"error":    `{"error":"bad token"}`,
-		"nameless": `{"authenticated":true,"user":{}}`,
-		"both":     `{"authenticated":true,"error":"ignored","user":{"username":"both"}}`,
+		"jane":      `{"authenticated":true,"user":{"username":"jane","uid":"1","groups":["a","b"],"extra":{"k":["v"]}}}`,
+		"aimed":     `{"authenticated":true,"user":{"username":"aimed"},"audiences":["x","y"]}`,
+		"error":     `{"error":"bad token"}`,
+		"echo-4711": `{"error":"no user has echo-4711, or echo-4711 is old"}`,
+		"nameless":  `{"authenticated":true,"user":{}}`,
+		"both":      `{"authenticated":true,"error":"ignored","user":{"username":"both"}}`,
 	}}
 	for _, version := range []string{"", webhook.V1, webhook.V1beta1} {
 		a := of(t, h, webhook.Options{Version: version, Audiences: []string{"own", "second"}})
@@ -107,6 +108,7 @@ func TestAuthenticateToken(t *testing.T) {
 			{"aimed", []string{"own"}, "no opinion"},
 			{"error", nil, "error: bad token"},
 			{"error", []string{"own"}, "error: bad token"},
+			{"echo-4711", nil, "error: no user has [the token], or [the token] is old"},
 			{"nameless", nil, "error: authentication webhook: the answer authenticates a user without a name"},
 			{"both", nil, "both[]"},
 			{"unknown", nil, "no opinion"},

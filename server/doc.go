@@ -37,6 +37,7 @@
 //   - Package github.com/keelson-dev/keelson/server/builtin: an extension with what controllers and Helm need, such as namespaces,
 //     config maps, secrets, leases, events and a garbage collector. Without it the server does not check that a namespace exists.
 //   - Packages server/builtin/rbac and server/crd: extensions with roles and bindings, and with CustomResourceDefinitions.
+//   - Package server/builtin/accounts: an extension with service accounts, the identities of programs, and their tokens.
 //   - Package authn and its webhook and bootstrap: who sends a request, by certificates, tokens, passwords and proxies. Package
 //     authz/impersonation: who may act as whom. Package server/builtin/reviews: an extension for kubectl auth whoami.
 //   - Package server/audit: what is recorded of requests. [Host.Start]: functions that run when a server starts. [Host.Follow]:
@@ -131,6 +132,9 @@
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
 //	  answer of the host of an extension server              4 MiB                                          delegation.Options                          what was known stays in use
 //	  a token file, a password file                          16 MiB                                         -                                           an error
+//	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
+//	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
+//	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error
 //	Audit
 //	  text of a policy                                       1 MiB                                          -                                           an error
 //	  user agent, addresses of proxies in an event           1 KiB, 32                                      -                                           cut; the nearest are kept

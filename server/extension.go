@@ -335,6 +335,18 @@ func (h *Host) Check(checks ...Check) error {
 // Metrics returns a registerer for collectors whose metrics /metrics shows with those of the server.
 func (h *Host) Metrics() prometheus.Registerer { return h.s.metrics.Registerer() }
 
+// URL returns where clients reach the server: Serving.URL, or https:// and the address of the listener. It is "" until Run or Serve is
+// called if Serving.URL is empty, and if the server is mounted in a program (Server.Handler).
+func (h *Host) URL() string {
+	if url := h.s.url.Load(); url != nil {
+		return *url
+	}
+	return h.s.opts.Serving.URL
+}
+
+// CredentialsDir returns Serving.Credentials, the directory in which the server keeps its keys, or "" if it keeps none.
+func (h *Host) CredentialsDir() string { return h.s.opts.Serving.Credentials }
+
 // Limits returns the limits of the server, with defaults in place of zeros. A field whose default is that of another package,
 // such as MaxBodyBytes, may still be 0, which means that default.
 func (h *Host) Limits() Limits { return h.s.opts.Limits }

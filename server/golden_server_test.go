@@ -171,7 +171,7 @@ func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
 			"/apis/example.com/v1/namespaces/" + ns + "/widgets", "/apis/untyped.example.com/v1/namespaces/" + ns + "/gadgets",
 			"/apis/untyped.example.com/v1/namespaces/" + ns + "/bolts", "/apis/coordination.k8s.io/v1/namespaces/" + ns + "/leases",
 			"/apis/rbac.authorization.k8s.io/v1/namespaces/" + ns + "/roles", "/apis/rbac.authorization.k8s.io/v1/namespaces/" + ns + "/rolebindings",
-			"/apis/apps/v1/namespaces/" + ns + "/deployments", core + "/pods", core + "/services", core + "/configmaps", core + "/secrets", core + "/events",
+			"/apis/apps/v1/namespaces/" + ns + "/deployments", core + "/pods", core + "/services", core + "/configmaps", core + "/secrets", core + "/serviceaccounts", core + "/events",
 		} {
 			var left metav1.PartialObjectMetadataList
 			a := ask(ctx, "DELETE", list, "")

@@ -15,7 +15,7 @@ package server_test
 // KEELSON_WIRE_IS is "keelson typed" by default. It has keelson or kube-apiserver; typed if the server's Widget is a Go type, or
 // custom if it is a custom resource; and cbor if the server serves CBOR.
 //
-// The server must serve v1 ConfigMap, Secret, Event, Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease,
+// The server must serve v1 ConfigMap, Secret, Event, ServiceAccount, Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease,
 // events.k8s.io/v1 Event, the kinds of rbac.authorization.k8s.io/v1, and example.com/v1 Widget. The type of Widget is goldenWidget
 // below, and testdata/wire/widget.crd.yaml is the same as a custom resource. The files below untyped need the kinds of
 // testdata/wire/untyped.crd.yaml.
@@ -90,6 +90,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/builtin/accounts"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -154,6 +155,9 @@ func goldenGroups() []server.Group {
 func installBuiltin(t *testing.T, srv *servertest.Server) {
 	t.Helper()
 	if err := srv.Install(builtin.New(builtin.Options{NoControllers: true})); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Install(accounts.New(accounts.Options{NoControllers: true})); err != nil {
 		t.Fatal(err)
 	}
 }

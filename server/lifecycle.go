@@ -88,8 +88,10 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	if s.serves.Swap(true) {
 		return errors.Join(errors.New("server: a server serves once, and this one does already, or has: make another with New"), ln.Close())
 	}
+	url := cmp.Or(s.opts.Serving.URL, "https://"+host)
+	s.url.Store(&url)
 	at := s.serveTLS(ln)
-	err := s.untilEnd(ctx, cmp.Or(s.opts.Serving.URL, "https://"+host), at)
+	err := s.untilEnd(ctx, url, at)
 	s.opts.Observe.Logger.Info("stopping")
 	unfinished, closeErr := s.finish(context.Background(), at, err != nil)
 	if unfinished != nil {

@@ -73,8 +73,9 @@ type Server struct {
 	end        context.CancelFunc
 	probing    context.Context // ends when the storage is about to be closed; health checks end with it
 	endProbes  context.CancelFunc
-	serves     atomic.Bool    // Run or Serve was called
-	background sync.WaitGroup // work that extensions have started
+	serves     atomic.Bool            // Run or Serve was called
+	url        atomic.Pointer[string] // where clients reach the server; nil until Run or Serve is called
+	background sync.WaitGroup         // work that extensions have started
 	closing    sync.Once
 	closed     error // the error of closing the backend; written once, by closing
 

@@ -340,7 +340,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		--egress-selector-config-file=e --emulated-version=1.36 --enable-admission-plugins=NodeRestriction,PodSecurity --enable-aggregator-routing
 		--encryption-provider-config=e --endpoint-reconciler-type=none --event-ttl=1h --feature-gates=A=true
 		--kubelet-client-certificate=c --kubelet-client-key=k --max-requests-inflight=400
-		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --runtime-config=api/all=true --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k
+		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --runtime-config=api/all=true
 		--service-cluster-ip-range=10.96.0.0/16 --service-node-port-range=30000-32767 --storage-backend=etcd3 --tls-min-version=VersionTLS13 --v=2
 		--watch-cache=true`)
 	names := slices.Clone(without)

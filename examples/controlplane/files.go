@@ -23,6 +23,8 @@ type files struct {
 	credentials, kubeconfig string
 	// serving is the value for server.Serving.Certificate; nil means a certificate of credentials.
 	serving func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// authority is the certificate, in PEM, by which clients verify the server; nil if it is not known.
+	authority []byte
 }
 
 // openFiles reads the files, and creates the missing files of --cert-dir that are needed.
@@ -44,6 +46,7 @@ func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
 		return nil, fmt.Errorf("--cert-dir: %w", err)
 	}
 	if given == nil {
+		f.authority = own.CAPEM
 		if err := writeServing(o.CertDir, own); err != nil {
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authn/jwt"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin/accounts"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/options"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,13 +27,21 @@ func issuers(o *options.Options) server.Extension {
 			return err
 		}
 		h.OnClose(told.Close)
-		opts := jwt.Options{ReservedIssuers: a.AccountIssuers(), Hooks: jwt.Hooks{Authenticated: told.Authenticated, Fetched: told.Fetched}}
+		opts := jwt.Options{ReservedIssuers: accountIssuers(o), Hooks: jwt.Hooks{Authenticated: told.Authenticated, Fetched: told.Fetched}}
 		use := func(tokens *jwt.Authenticator) error { return h.Authenticate(authn.OIDC, ofTokens(o, tokens)) }
 		if a.ConfigFile != "" {
 			return issuersOfFile(h, a.ConfigFile, jwt.NewFile(use, opts), told)
 		}
 		return issuerOfFlags(h, a.OIDC, use, opts)
 	})
+}
+
+// accountIssuers returns the issuers of tokens of service accounts, which no other issuer may have.
+func accountIssuers(o *options.Options) []string {
+	if len(o.ServiceAccounts.Issuers) == 0 {
+		return []string{accounts.DefaultIssuer}
+	}
+	return o.ServiceAccounts.Issuers
 }
 
 // issuersOfFile follows the file of --authentication-config.

@@ -29,7 +29,7 @@ func serve(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return err
 	}
-	opts, err := serverOptions(o, log)
+	opts, own, err := serverOptions(o, log)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func serve(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range extensions(o, log) {
+	for _, e := range extensions(o, own, log) {
 		if err := srv.Install(e); err != nil {
 			return errors.Join(err, srv.Close())
 		}
@@ -55,11 +55,12 @@ func listening(err error) error {
 
 // extensions returns the extensions in the order of their installation: authorizers in the order of the modes, and the kinds
 // last, because they serve what no other extension serves.
-func extensions(o *options.Options, log *zap.Logger) []server.Extension {
+func extensions(o *options.Options, own *files, log *zap.Logger) []server.Extension {
 	list := []server.Extension{
 		auditing(o.Audit, log),
 		builtin.New(builtin.Options{NoNamespaceAdmission: !slices.Contains(o.AdmissionPlugins, namespaceLifecycle), Logger: log}),
 		authentication(o, log), // after builtin, which serves the Secrets of bootstrap tokens
+		serviceAccounts(o, own.authority, log),
 		issuers(o),
 		crd.New(crd.Options{Logger: log}),
 		whoAsks(o),
@@ -70,19 +71,19 @@ func extensions(o *options.Options, log *zap.Logger) []server.Extension {
 	return append(list, kinds.Extension())
 }
 
-// serverOptions returns the server's options according to the flags.
-func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) {
+// serverOptions returns the server's options according to the flags, and the files that they are made of.
+func serverOptions(o *options.Options, log *zap.Logger) (server.Options, *files, error) {
 	opener, err := storageOf(o)
 	if err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	anonymous, err := anonymousOfFile(o.Authentication)
 	if err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	own, err := openFiles(o, log)
 	if err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	return server.Options{
 		Storage: opener,
@@ -96,7 +97,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 			Authenticator: anonymousOf(o, anonymous), NoAdministrator: givesUsers(o.Authentication), Audiences: o.Authentication.Audiences, Authorizer: firstAuthorizer(o),
 		},
 		Observe: server.Observe{Logger: log},
-	}, nil
+	}, own, nil
 }
 
 // storageOf returns the storage according to the flags.

@@ -11,7 +11,7 @@
 //
 // # Files
 //
-// The directory (mode 0700) has four files (mode 0600). Each file is replaced as a whole, so that the directory is usable even if
+// The directory (mode 0700) has these files (mode 0600). Each file is replaced as a whole, so that the directory is usable even if
 // the process ends during a write. The next Open uses the files that are still valid. If other users of the machine have
 // permissions for the directory or a file in it, Open removes these permissions.
 //
@@ -20,6 +20,7 @@
 //   - serving.pem: the server's certificate and key, valid for a year, for the listen host, localhost, 127.0.0.1 and ::1.
 //   - client.pem: the administrator's certificate and key, valid for a year.
 //   - token: the administrator's bearer token.
+//   - service-accounts.pem: the keys that sign the tokens of service accounts, if a program has such: see [SigningKeyFile].
 //
 // # Renewal
 //

@@ -84,7 +84,9 @@ func (c *call) prepareNew(obj runtime.Object) error {
 		return err
 	}
 	m.SetCreationTimestamp(metav1.Time{})
-	m.SetUID("")
+	if !c.identifying {
+		m.SetUID("")
+	}
 	m.SetDeletionTimestamp(nil)
 	m.SetDeletionGracePeriodSeconds(nil)
 	m.SetSelfLink("")
@@ -93,6 +95,9 @@ func (c *call) prepareNew(obj runtime.Object) error {
 	}
 	if m.GetName() == "" {
 		m.SetName(c.name)
+	}
+	if c.identifying {
+		return nil
 	}
 	return c.matchName(m)
 }

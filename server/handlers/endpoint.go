@@ -39,6 +39,8 @@ type endpoint struct {
 	deleter           registry.Deleter
 	collectionDeleter registry.CollectionDeleter
 	connecter         registry.Connecter
+
+	identifying bool // the storage compares the name and uid of a new object itself
 }
 
 // may reports whether the options allow to serve a verb that the storage is capable of.

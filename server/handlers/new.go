@@ -184,6 +184,7 @@ func (e *endpoint) discover(storage any) {
 	e.deleter, _ = registry.As[registry.Deleter](storage)
 	e.collectionDeleter, _ = registry.As[registry.CollectionDeleter](storage)
 	e.connecter, _ = registry.As[registry.Connecter](storage)
+	_, e.identifying = registry.As[registry.Identifying](storage)
 }
 
 // guard makes every method that can change something call admission first, and validate objects by their struct tags.

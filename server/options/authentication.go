@@ -29,8 +29,7 @@ type Authentication struct {
 	// OIDC is one issuer of JSON web tokens. There is none if it has no IssuerURL.
 	OIDC OIDC
 
-	issuers []string // of tokens of service accounts
-	given   map[string]flag
+	given map[string]flag
 }
 
 // OIDC has the values of the flags that begin with --oidc. The error of a wrong value is that of the issuer.
@@ -42,9 +41,6 @@ type OIDC struct {
 	RequiredClaims                map[string]string
 	SigningAlgorithms             []string // RS256 by default
 }
-
-// AccountIssuers returns the values of --service-account-issuer.
-func (a *Authentication) AccountIssuers() []string { return a.issuers }
 
 // Proxies has the values of the flags that begin with --requestheader: those of authenticating proxies. If there is no CAFile, the
 // others have no effect.
@@ -94,12 +90,13 @@ func (a *Authentication) checkIssuers() error {
 	return nil
 }
 
-// complete sets what depends on several flags, of which given are given.
-func (a *Authentication) complete(given map[string]flag) {
+// complete sets what depends on several flags, of which given are given. The default of Audiences are the issuers of tokens of service
+// accounts.
+func (a *Authentication) complete(given map[string]flag, issuers []string) {
 	a.given = given
 	_, a.AnonymousGiven = given["anonymous-auth"]
 	if len(a.Audiences) == 0 {
-		a.Audiences = a.issuers
+		a.Audiences = issuers
 	}
 }
 

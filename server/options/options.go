@@ -8,8 +8,9 @@
 // the program does not have. Do not rely on these.
 //
 // Three flags are errors, since a server that ignored them would allow more than they permit: --authentication-config,
-// --authorization-config, and --authorization-mode with a mode that the program does not have. A flag that kube-apiserver does
-// not have is an error, too, except --storage-file, which this package adds.
+// --authorization-config, and --authorization-mode with a mode that the program does not have. --service-account-signing-endpoint is one,
+// since tokens would be signed with another key than its. A flag that kube-apiserver does not have is an error, too, except
+// --storage-file, which this package adds.
 //
 // To change this package so that another flag has an effect, add a field to Options, name the field in the entry of the flag in
 // the table of this package, and use it in the program.
@@ -64,6 +65,8 @@ type Options struct {
 
 	// Authentication says which users there are.
 	Authentication Authentication
+	// ServiceAccounts says how the tokens of service accounts are issued and verified.
+	ServiceAccounts ServiceAccounts
 	// AuthorizationModes are the authorizers in their order: AlwaysAllow by default. Each is one of Program.AuthorizationModes.
 	AuthorizationModes []string
 	// AdmissionPlugins are the plug-ins of Program.AdmissionPlugins that the flags enable, or that kube-apiserver enables by
@@ -104,7 +107,7 @@ func Parse(p Program, args []string) (*Options, error) {
 		return &Options{Print: o.version.text(p)}, nil
 	}
 	o.WithoutEffect = withoutEffect(set)
-	o.Authentication.complete(set)
+	o.Authentication.complete(set, o.ServiceAccounts.Issuers)
 	if err := errors.Join(refused(set), o.check(), o.checkModes(p), o.checkPlugins(p)); err != nil {
 		return nil, err
 	}
@@ -129,5 +132,5 @@ func (o *Options) check() error {
 	bad(o.LivezGrace < 0, "--livez-grace-period must not be negative")
 	bad(o.ShutdownDelay < 0, "--shutdown-delay-duration must not be negative")
 	bad(o.ShutdownWatchGrace < 0, "--shutdown-watch-termination-grace-period must not be negative")
-	return errors.Join(append(all, o.checkBrowsers(), o.Authentication.check(), o.Audit.check())...)
+	return errors.Join(append(all, o.checkBrowsers(), o.Authentication.check(), o.ServiceAccounts.check(), o.Audit.check())...)
 }

@@ -38,6 +38,7 @@ func TestDefaults(t *testing.T) {
 			Anonymous: true, Webhook: options.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute},
 			OIDC: options.OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
 		},
+		ServiceAccounts: options.ServiceAccounts{Extend: true, Lookup: true},
 		Audit: options.Audit{
 			Log: options.AuditLog{Format: "json", MaxAge: 366, MaxBackup: 100, MaxSize: 100, AuditDelivery: options.AuditDelivery{
 				Version: "audit.k8s.io/v1", Mode: "blocking", Buffer: 10000, BatchSize: 1, MaxEventBytes: 102400, MaxBatchBytes: 10485760,
@@ -70,6 +71,7 @@ func TestEffect(t *testing.T) {
 	want := &options.Options{
 		SecurePort: 1234, BindAddress: got.BindAddress, CertDir: "certs", TLSCertFile: "c", TLSPrivateKeyFile: "k",
 		Authentication:     options.Authentication{ClientCAFile: "ca", TokenFile: "t", Webhook: got.Authentication.Webhook, OIDC: got.Authentication.OIDC, AnonymousGiven: true},
+		ServiceAccounts:    got.ServiceAccounts,
 		AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
 		AdmissionPlugins:   []string{"NamespaceExists", "AlwaysDeny"},
 		Audit:              got.Audit,
@@ -150,8 +152,8 @@ func TestEffectOnAuthentication(t *testing.T) {
 	if diff := cmp.Diff(want, got.Authentication, ignored); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"--service-account-issuer"}, got.WithoutEffect); diff != "" { // it issues no tokens
-		t.Error(diff)
+	if len(got.WithoutEffect) > 0 {
+		t.Errorf("%q have no effect", got.WithoutEffect)
 	}
 	// The issuers are the audiences unless these are given. A version without a webhook is not checked.
 	got, err = parse("--service-account-issuer=https://c", "--service-account-issuer=https://d,e", "--api-audiences=", "--authentication-token-webhook-version=v2")
@@ -164,7 +166,7 @@ func TestEffectOnAuthentication(t *testing.T) {
 func TestIssuers(t *testing.T) {
 	got, err := parse("--oidc-issuer-url=https://i", "--oidc-client-id=c", "--oidc-ca-file=ca", "--oidc-username-claim=email", "--oidc-username-prefix=-",
 		"--oidc-groups-claim=g", "--oidc-groups-prefix=p:", "--oidc-required-claim=a=b,c=d", "--oidc-required-claim=e=", "--oidc-required-claim=a=b,=",
-		"--oidc-signing-algs=RS512,ES256", "--service-account-issuer=https://c")
+		"--oidc-signing-algs=RS512,ES256")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,26 +177,52 @@ func TestIssuers(t *testing.T) {
 	if diff := cmp.Diff(want, got.Authentication.OIDC); diff != "" {
 		t.Error(diff)
 	}
-	if issuers := got.Authentication.AccountIssuers(); !slices.Equal(issuers, []string{"https://c"}) {
-		t.Errorf("the issuers of service accounts are %q", issuers)
-	}
 	got, err = parse("--authentication-config=file", "--anonymous-auth")
 	if err != nil || got.Authentication.ConfigFile != "file" || !got.Authentication.AnonymousGiven || len(got.WithoutEffect) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
+func TestServiceAccounts(t *testing.T) {
+	got, err := parse("--service-account-issuer=https://a", "--service-account-issuer=b", "--service-account-signing-key-file=s", "--service-account-key-file=k",
+		"--service-account-key-file=l", "--service-account-jwks-uri=https://keys/k", "--service-account-max-token-expiration=24h",
+		"--service-account-extend-token-expiration=false", "--service-account-lookup=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options.ServiceAccounts{
+		Issuers: []string{"https://a", "b"}, SigningKeyFile: "s", KeyFiles: []string{"k", "l"}, KeysURI: "https://keys/k", MaxExpiration: 24 * time.Hour,
+	}
+	if diff := cmp.Diff(want, got.ServiceAccounts); diff != "" || len(got.WithoutEffect) > 0 {
+		t.Errorf("%s; %q have no effect", diff, got.WithoutEffect)
+	}
+	for flag, want := range map[string]string{
+		"--service-account-issuer=":                       "--service-account-issuer should not be an empty string",
+		"--service-account-max-token-expiration=30m":      "--service-account-max-token-expiration 30m0s must be between 1 hour and 2^32 seconds",
+		"--service-account-max-token-expiration=-1h":      "must be between 1 hour and 2^32 seconds",
+		"--service-account-max-token-expiration=1200000h": "must be between 1 hour and 2^32 seconds",
+		"--service-account-jwks-uri=http://x":             "--service-account-jwks-uri requires https scheme, parsed as: http://x",
+		"--service-account-jwks-uri=https://x y":          "--service-account-jwks-uri must be a valid URL: ",
+		"--service-account-signing-endpoint=/run/signer":  "--service-account-signing-endpoint: external signers of tokens are not supported; use --service-account-signing-key-file",
+		"--service-account-lookup=maybe":                  "--service-account-lookup",
+	} {
+		if _, err := parse(flag); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", flag, err, want)
+		}
+	}
+}
+
 // The flags of envtest and kubeadm, without modes and plug-ins that are missing, are accepted. All that have no effect are named.
 func TestWithoutEffect(t *testing.T) {
 	got, err := parse("--allow-privileged=true", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
-		"--service-account-issuer=https://a", "--service-account-issuer=https://b", "-v=2", "--feature-gates=A=true,kube:B=false",
+		"-v=2", "--feature-gates=A=true,kube:B=false",
 		"--runtime_config=api/all=true", "--enable-admission-plugins=PodSecurity,NamespaceLifecycle,LimitRanger", "--secure-port=1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"--allow-privileged", "--enable-admission-plugins=LimitRanger,PodSecurity", "--feature-gates", "--runtime-config",
-		"--service-account-issuer", "--service-cluster-ip-range", "--v",
+		"--service-cluster-ip-range", "--v",
 	}
 	if diff := cmp.Diff(want, got.WithoutEffect); diff != "" {
 		t.Error(diff)
@@ -407,7 +435,7 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		}
 		name, kind, _ := strings.Cut(lines.Text(), " ")
 		count++
-		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || strings.HasPrefix(name, "oidc-") || name == "authorization-config" || name == "authentication-config" {
+		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || strings.HasPrefix(name, "oidc-") || strings.HasPrefix(name, "service-account-") || name == "authorization-config" || name == "authentication-config" {
 			continue
 		}
 		sample, ok := samples[kind]

@@ -26,14 +26,14 @@ func authenticationFlags() []flag {
 		{name: "requestheader-group-headers", kind: "strings", help: "Headers with the user's groups, such as X-Remote-Group.", effect: func(o *Options) any { return &o.Authentication.Proxies.Group }},
 		{name: "requestheader-uid-headers", kind: "strings", help: "Headers with the user's UID, such as X-Remote-Uid.", effect: func(o *Options) any { return &o.Authentication.Proxies.UID }},
 		{name: "requestheader-username-headers", kind: "strings", help: "Headers with the user's name, such as X-Remote-User.", effect: func(o *Options) any { return &o.Authentication.Proxies.User }},
-		{name: "service-account-extend-token-expiration", kind: "bool", help: "Tokens of service accounts in pods are valid for longer than requested."},
-		{name: "service-account-issuer", kind: "stringArray", help: "Issuer of tokens of service accounts. It is the default of --api-audiences.", effect: func(o *Options) any { return &o.Authentication.issuers }, partly: true},
-		{name: "service-account-jwks-uri", kind: "string", help: "URI of the issuer's keys in the OpenID discovery document."},
-		{name: "service-account-key-file", kind: "stringArray", help: "File of keys that tokens of service accounts are verified by."},
-		{name: "service-account-lookup", kind: "bool", help: "The token of a service account must be one of a stored Secret or pod."},
-		{name: "service-account-max-token-expiration", kind: "duration", help: "How long an issued token is valid at most."},
-		{name: "service-account-signing-endpoint", kind: "string", help: "Socket of a signer of tokens."},
-		{name: "service-account-signing-key-file", kind: "string", help: "File of the private key that tokens are signed with."},
+		{name: "service-account-extend-token-expiration", kind: "bool", help: "Tokens for pods are valid for a year if an hour and seven seconds are requested, for clients that do not read a token again.", effect: func(o *Options) any { return &o.ServiceAccounts.Extend }},
+		{name: "service-account-issuer", kind: "stringArray", help: "Issuer of tokens of service accounts. The first one is that of new tokens, and all are accepted. It is the default of --api-audiences. (default https://kubernetes.default.svc)", effect: func(o *Options) any { return &o.ServiceAccounts.Issuers }},
+		{name: "service-account-jwks-uri", kind: "string", help: "URI of the issuer's keys in the OpenID discovery document. (default /openid/v1/jwks of the server)", effect: func(o *Options) any { return &o.ServiceAccounts.KeysURI }},
+		{name: "service-account-key-file", kind: "stringArray", help: "File of keys in PEM that verify tokens of service accounts, beside that of --service-account-signing-key-file. It is used again when it changes.", effect: func(o *Options) any { return &o.ServiceAccounts.KeyFiles }},
+		{name: "service-account-lookup", kind: "bool", help: "The token of a Secret ends with the Secret and the account.", effect: func(o *Options) any { return &o.ServiceAccounts.Lookup }},
+		{name: "service-account-max-token-expiration", kind: "duration", help: "How long a token can be requested for, at least an hour.", effect: func(o *Options) any { return &o.ServiceAccounts.MaxExpiration }},
+		{name: "service-account-signing-endpoint", kind: "string", help: "Socket of a signer of tokens.", refused: "external signers of tokens are not supported; use --service-account-signing-key-file"},
+		{name: "service-account-signing-key-file", kind: "string", help: "File of private keys in PEM. The first one signs the tokens of service accounts, and all verify. It is used again when it changes. (default service-accounts.pem in --cert-dir, which is made)", effect: func(o *Options) any { return &o.ServiceAccounts.SigningKeyFile }},
 	}
 }
 

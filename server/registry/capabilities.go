@@ -86,6 +86,13 @@ type Untabled interface {
 	Untabled()
 }
 
+// Identifying is a Creater of a subresource that compares the name and the uid in the metadata of a request with those of the object that
+// the path names, as for the tokens of a service account. Without it another name is refused, and the uid is removed, before Create is
+// called. A request without a name has the name in the path.
+type Identifying interface {
+	Identifying()
+}
+
 // Opener is the Storage of a subresource that needs the registry of its resource, for example to read the object in Connect.
 type Opener interface {
 	// Open is called before the first request, once for each version that has the subresource. It must not change what the server

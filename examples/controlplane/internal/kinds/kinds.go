@@ -14,8 +14,8 @@
 //   - Versions whose conversion loses data or needs annotations: horizontalpodautoscalers of autoscaling/v1, and
 //     podcertificaterequests of certificates.k8s.io/v1beta1. Both are served in their other version.
 //   - All subresources except /status: attach, binding, ephemeralcontainers, eviction, exec, log, portforward, proxy and resize
-//     of pods; proxy of nodes and services; token of serviceaccounts; scale of deployments, replicasets, statefulsets and
-//     replicationcontrollers; approval of certificatesigningrequests. (server/builtin serves namespaces/finalize.)
+//     of pods; proxy of nodes and services; scale of deployments, replicasets, statefulsets and
+//     replicationcontrollers; approval of certificatesigningrequests. (server/builtin serves namespaces/finalize, and server/builtin/accounts serviceaccounts/token.)
 package kinds
 
 import (

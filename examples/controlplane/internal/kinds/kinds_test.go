@@ -18,6 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/roundtrip"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/builtin/accounts"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -32,7 +33,7 @@ func absent() map[string]bool {
 	all := map[string]bool{}
 	for gv, resources := range map[string]string{
 		"v1": `bindings componentstatuses nodes/proxy pods/attach pods/binding pods/ephemeralcontainers pods/eviction pods/exec pods/log
-			pods/portforward pods/proxy pods/resize replicationcontrollers/scale serviceaccounts/token services/proxy`,
+			pods/portforward pods/proxy pods/resize replicationcontrollers/scale services/proxy`,
 		"apiregistration.k8s.io/v1":   "apiservices apiservices/status",
 		"apps/v1":                     "deployments/scale replicasets/scale statefulsets/scale",
 		"authentication.k8s.io/v1":    "selfsubjectreviews tokenreviews",
@@ -50,7 +51,7 @@ func absent() map[string]bool {
 
 // Discovery is the same as that of kube-apiserver, except for absent.
 func TestDiscovery(t *testing.T) {
-	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), kinds.Extension())
+	srv := servertest.New(t, builtin.New(builtin.Options{}), accounts.New(accounts.Options{NoControllers: true}), crd.New(crd.Options{}), kinds.Extension())
 	if diff := cmp.Diff(recorded(t), discovered(t, srv.Client(), srv.URL)); diff != "" {
 		t.Error(diff)
 	}
@@ -59,7 +60,7 @@ func TestDiscovery(t *testing.T) {
 // With roles and bindings, discovery is the same for a user without any role, who may also read OpenAPI. A client that is not
 // authenticated may read neither.
 func TestDiscoveryWithRoles(t *testing.T) {
-	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), rbac.New(rbac.Options{}), kinds.Extension())
+	srv := servertest.New(t, builtin.New(builtin.Options{}), accounts.New(accounts.Options{NoControllers: true}), crd.New(crd.Options{}), rbac.New(rbac.Options{}), kinds.Extension())
 	alice, nobody := srv.ClientOf(srv.AddUser(authn.User{Name: "alice"})), srv.Anonymous()
 	if diff := cmp.Diff(recorded(t), discovered(t, alice, srv.URL)); diff != "" {
 		t.Error(diff)

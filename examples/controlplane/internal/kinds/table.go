@@ -35,7 +35,7 @@ func (k kind) storagePath() string {
 }
 
 // table returns the kinds of k8s.io/api that kube-apiserver stores, except those of server/builtin: Namespaces, ConfigMaps,
-// Secrets, Events and Leases.
+// Secrets, Events, Leases and ServiceAccounts.
 func table() []kind {
 	return []kind{
 		{group: "", name: "Endpoints", versions: []string{"v1"}, path: "services/endpoints", short: []string{"ep"}},
@@ -48,7 +48,6 @@ func table() []kind {
 		{group: "", name: "ReplicationController", versions: []string{"v1"}, path: "controllers", short: []string{"rc"}, categories: []string{"all"}},
 		{group: "", name: "ResourceQuota", versions: []string{"v1"}, short: []string{"quota"}},
 		{group: "", name: "Service", versions: []string{"v1"}, path: "services/specs", short: []string{"svc"}, categories: []string{"all"}},
-		{group: "", name: "ServiceAccount", versions: []string{"v1"}, short: []string{"sa"}},
 		{group: "admissionregistration.k8s.io", name: "MutatingAdmissionPolicy", versions: []string{"v1", "v1beta1", "v1alpha1"}, cluster: true, categories: []string{"api-extensions"}},
 		{group: "admissionregistration.k8s.io", name: "MutatingAdmissionPolicyBinding", versions: []string{"v1", "v1beta1", "v1alpha1"}, cluster: true, categories: []string{"api-extensions"}},
 		{group: "admissionregistration.k8s.io", name: "MutatingWebhookConfiguration", versions: []string{"v1"}, cluster: true, categories: []string{"api-extensions"}},

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin/accounts"
+	"github.com/keelson-dev/keelson/server/credentials"
+	"github.com/keelson-dev/keelson/server/options"
+	"go.uber.org/zap"
+)
+
+// serviceAccounts serves service accounts and their tokens. The key that signs is kept in --cert-dir unless a flag names a file. authority is
+// published in each namespace. Accounts may read the documents about the keys in the mode RBAC, as a role of a new cluster allows,
+// which is not stored yet.
+func serviceAccounts(o *options.Options, authority []byte, log *zap.Logger) server.Extension {
+	return server.ExtensionFunc(func(h *server.Host) error {
+		a := o.ServiceAccounts
+		key := a.SigningKeyFile
+		if key == "" {
+			var err error
+			if key, err = credentials.SigningKeyFile(o.CertDir); err != nil {
+				return fmt.Errorf("--cert-dir: %w", err)
+			}
+		}
+		err := accounts.New(accounts.Options{
+			Issuers: a.Issuers, Audiences: o.Authentication.Audiences, SigningKeyFile: key, KeyFiles: a.KeyFiles, KeysURI: a.KeysURI,
+			MaxExpiration: a.MaxExpiration, NoExtension: !a.Extend, NoLookup: !a.Lookup, RootCA: authority, Reload: lookEvery, Logger: log,
+		}).Install(h)
+		if err != nil || slices.Contains(o.AuthorizationModes, "RBAC") {
+			return err
+		}
+		return h.RemoveAuthorizer(accounts.Authorizer)
+	})
+}

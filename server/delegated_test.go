@@ -84,7 +84,7 @@ func bundle(of ...*issuer) string {
 // delegate is an extension server of a host.
 type delegate struct {
 	*server.Server
-	host    *delegation.Host
+	host    *delegation.Cluster
 	changed chan delegation.Trust
 	failed  chan error
 }
@@ -206,7 +206,7 @@ func TestDelegation(t *testing.T) {
 		}
 	}
 	jane := []string{"Authorization", "Bearer token-of-jane"}
-	fails("the host has no ConfigMap kube-system/extension-apiserver-authentication")
+	fails("the cluster has no ConfigMap kube-system/extension-apiserver-authentication")
 	want("a token", d.who(t, nil, jane...), "jane[dev system:authenticated]")
 	want("a token that nobody knows", d.who(t, nil, "Authorization", "Bearer x"), "401")
 	user := authorities[0].client(t, "joe", "dev")
@@ -270,7 +270,7 @@ func TestDelegation(t *testing.T) {
 	want("a token that is remembered", d.who(t, nil, jane...), "jane[dev system:authenticated]")
 	down.Store(false)
 	call(t, cluster.Client(), "DELETE", cluster.URL+at+"/"+delegation.Name, "")
-	fails("the host has no ConfigMap")
+	fails("the cluster has no ConfigMap")
 	want("a certificate without the ConfigMap", d.who(t, after), "joe[dev system:authenticated]")
 
 	// A key that is missing is the end of its authorities.
@@ -294,12 +294,38 @@ func TestDelegationBeforeTheHostAnswers(t *testing.T) {
 	if got := d.who(t, nil); got != "403" {
 		t.Errorf("without a certificate the user is %s", got)
 	}
-	if err := d.host.Ready(context.Background()); err == nil || !strings.Contains(err.Error(), "kube-system/extension-apiserver-authentication of the host was not read: ") {
+	if err := d.host.Ready(context.Background()); err == nil || !strings.Contains(err.Error(), "kube-system/extension-apiserver-authentication of the cluster was not read: ") {
 		t.Errorf("Ready = %v", err)
 	}
 	w := httptest.NewRecorder()
 	d.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 	if w.Code != http.StatusInternalServerError {
 		t.Errorf("/readyz is %d: %s", w.Code, w.Body)
+	}
+}
+
+// TestDelegationPausesBetweenRequests checks that a cluster that ends each watch at once is not asked again at once.
+func TestDelegationPausesBetweenRequests(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	watched := make(chan struct{}, 1000)
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Query().Has("watch") {
+			watched <- struct{}{}
+			return
+		}
+		_, _ = fmt.Fprint(w, `{"metadata":{"resourceVersion":"1"},"items":[]}`)
+	}))
+	t.Cleanup(odd.Close)
+	c, err := delegation.New(client.Config{Server: odd.URL}, delegation.Options{Backoff: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-watched
+	time.Sleep(50 * time.Millisecond)
+	c.Close()
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d requests within a pause of an hour, want a list and a watch", n)
 	}
 }

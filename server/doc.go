@@ -130,8 +130,8 @@
 //	  remembered certificates of clients, size of one        4,096, 16 KiB                                  -                                           the certificate is verified again
 //	  remembered answers of a token webhook                  32,768, 32 MiB, 2 min                          webhook.Options (package authn/webhook)     the webhook is asked again
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
-//	  answer of the host of an extension server              4 MiB                                          delegation.Options                          what was known stays in use
-//	  a token file, a password file                          16 MiB                                         -                                           an error
+//	  answer of the cluster to an extension server           4 MiB                                          delegation.Options                          what was known stays in use
+//	  a token file, a password file                          16 MiB; 3 MiB if followed                      ConfigFile.MaxBytes                         an error
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
 //	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
 //	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error

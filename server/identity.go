@@ -44,6 +44,9 @@ func (s *Server) openCredentials() error {
 	if own := s.opts.Policy.Authenticator; own != nil {
 		p.callers = append(p.callers, authn.Named("Policy.Authenticator", own))
 	}
+	if p.anonymous { // a token that no authenticator reads, such as one of an issuer that was removed, is wrong
+		p.callers = append(p.callers, authn.BearerToken(authn.UnionTokens()))
+	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {
 		if s.authenticator = wrap(p); s.authenticator == nil {

@@ -111,9 +111,8 @@ func (p *policy) taken(ctx context.Context) *state {
 }
 
 // Authenticate implements authn.Authenticator: the server's own users are looked up before the members are called, so that their
-// tokens are not sent to a webhook. A request with a
-// wrong credential is never taken for one without a credential. A response of authn.Anonymous counts only if no authenticator finds
-// a credential and none fails.
+// tokens are not sent to a webhook. A request with a wrong credential, or with a bearer token that no authenticator reads, is never
+// taken for one without a credential. A response of authn.Anonymous counts only if no authenticator finds a credential and none fails.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	resp, err := authn.FirstUser(r, p.callers)
 	if resp == nil && err == nil && p.anonymous {

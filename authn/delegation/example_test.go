@@ -10,14 +10,14 @@ import (
 
 // The authenticator of an extension server whose probes need no credentials.
 func ExampleNew() {
-	host, err := delegation.New(client.Config{Server: "https://kubernetes.default.svc", TokenFile: "/var/run/secrets/token"}, delegation.Options{
+	cluster, err := delegation.New(client.Config{Server: "https://kubernetes.default.svc", TokenFile: "/var/run/secrets/token"}, delegation.Options{
 		Hooks: delegation.Hooks{Failed: func(error) {}}, // log it
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer host.Close()
-	users := authn.Union(host.Proxy(), host.Certificates(), authn.BearerToken(host.Tokens()))
+	defer cluster.Close()
+	users := authn.Union(cluster.Proxy(), cluster.Certificates(), authn.BearerToken(cluster.Tokens()))
 	_ = authn.WithAnonymous(authn.AuthenticatedGroup(users), "/livez", "/readyz") // for server.Policy.Authenticator
 }

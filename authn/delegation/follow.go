@@ -21,21 +21,24 @@ import (
 // minWatch is the shortest time of a watch; the longest is twice as long. Then the ConfigMap is read again.
 const minWatch = 5 * time.Minute
 
-// follow keeps the state up to date until ctx ends.
-func (h *Host) follow(ctx context.Context) {
-	pauses := h.pauses()
+// steady is the time after which a watch has not failed.
+const steady = 10 * time.Second
+
+// follow keeps the state up to date until ctx ends. Whatever the cluster answers, there is a pause before it is asked again.
+func (c *Cluster) follow(ctx context.Context) {
+	pauses := c.pauses()
 	for ctx.Err() == nil {
-		read, err := h.round(ctx)
+		begin := time.Now()
+		err := c.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if read {
-			pauses = h.pauses()
+		if err != nil {
+			c.fail(err)
 		}
-		if err == nil {
-			continue // the watch has ended as watches do
+		if time.Since(begin) >= steady {
+			pauses = c.pauses()
 		}
-		h.fail(err)
 		select {
 		case <-time.After(pauses.Step()):
 		case <-ctx.Done():
@@ -43,18 +46,18 @@ func (h *Host) follow(ctx context.Context) {
 	}
 }
 
-// pauses returns the pauses between failures.
-func (h *Host) pauses() *wait.Backoff {
-	return &wait.Backoff{Duration: h.opts.Backoff, Factor: 2, Jitter: 0.2, Steps: 30, Cap: 30 * h.opts.Backoff}
+// pauses returns the pauses between rounds.
+func (c *Cluster) pauses() *wait.Backoff {
+	return &wait.Backoff{Duration: c.opts.Backoff, Factor: 2, Jitter: 0.2, Steps: 30, Cap: 10 * c.opts.Backoff}
 }
 
 // fail records that the ConfigMap could not be read.
-func (h *Host) fail(err error) {
-	if s := h.state.Load(); !s.read {
-		h.state.Store(&state{err: err})
+func (c *Cluster) fail(err error) {
+	if s := c.state.Load(); !s.read {
+		c.state.Store(&state{err: err})
 	}
-	if h.opts.Hooks.Failed != nil {
-		h.opts.Hooks.Failed(err)
+	if c.opts.Hooks.Failed != nil {
+		c.opts.Hooks.Failed(err)
 	}
 }
 
@@ -64,8 +67,8 @@ type configMap struct {
 	Data     map[string]string `json:"data"`
 }
 
-// round reads the ConfigMap, and watches it until the watch ends. read is true if it was read.
-func (h *Host) round(ctx context.Context) (read bool, err error) {
+// round reads the ConfigMap, and watches it until the watch ends. The error is nil if the watch has ended as watches do.
+func (c *Cluster) round(ctx context.Context) error {
 	at := client.Target{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: Namespace}
 	// The role extension-apiserver-authentication-reader allows lists and watches of only this object.
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", Name).String()}
@@ -73,37 +76,39 @@ func (h *Host) round(ctx context.Context) (read bool, err error) {
 		Metadata metav1.ListMeta `json:"metadata"`
 		Items    []configMap     `json:"items"`
 	}
-	if err := h.client.List(ctx, at, options, &list); err != nil {
-		return false, err
+	if err := c.client.List(ctx, at, options, &list); err != nil {
+		if apierrors.IsNotFound(err) {
+			c.missing()
+		}
+		return err
 	}
 	found := false
 	for _, one := range list.Items {
 		if one.Metadata.Name == Name {
 			found = true
-			h.apply(one.Data)
+			c.apply(one.Data)
 		}
 	}
 	if !found {
-		h.missing()
+		c.missing()
 	}
 	seconds := int64((minWatch + rand.N(minWatch)).Seconds())
 	options.ResourceVersion, options.AllowWatchBookmarks, options.TimeoutSeconds = list.Metadata.ResourceVersion, true, &seconds
-	within, end := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+h.opts.Backoff) // if the host does not end it
+	within, end := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+c.opts.Backoff) // if the cluster does not end it
 	defer end()
-	w, err := h.client.Watch(within, at, options)
+	w, err := c.client.Watch(within, at, options)
 	if err != nil {
-		return true, err
+		return err
 	}
 	defer w.Close()
-	err = h.watch(w)
-	if within.Err() != nil && ctx.Err() == nil {
-		return true, nil
+	if err := c.watch(w); within.Err() == nil || ctx.Err() != nil {
+		return err
 	}
-	return true, err
+	return nil
 }
 
 // watch applies the events of a watch until it ends.
-func (h *Host) watch(w *client.Watch) error {
+func (c *Cluster) watch(w *client.Watch) error {
 	for {
 		e, err := w.Next()
 		if errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -114,38 +119,38 @@ func (h *Host) watch(w *client.Watch) error {
 		}
 		var one configMap
 		if err := json.Unmarshal(e.Object, &one); err != nil {
-			return fmt.Errorf("an event of the host is no ConfigMap: %w", err)
+			return fmt.Errorf("an event of the cluster is no ConfigMap: %w", err)
 		}
 		switch {
 		case e.Type == watch.Bookmark || one.Metadata.Name != Name:
 		case e.Type == watch.Deleted:
-			h.missing()
+			c.missing()
 		default:
-			h.apply(one.Data)
+			c.apply(one.Data)
 		}
 	}
 }
 
 // missing records that there is no ConfigMap.
-func (h *Host) missing() {
-	if s := h.state.Load(); !s.read {
-		h.state.Store(&state{read: true})
+func (c *Cluster) missing() {
+	if s := c.state.Load(); !s.read {
+		c.state.Store(&state{read: true})
 	}
-	if h.opts.Hooks.Failed != nil {
-		h.opts.Hooks.Failed(fmt.Errorf("the host has no ConfigMap %s/%s: it authenticates requests neither by certificates nor for others", Namespace, Name))
+	if c.opts.Hooks.Failed != nil {
+		c.opts.Hooks.Failed(fmt.Errorf("the cluster has no ConfigMap %s/%s: only tokens are authenticated, unless there was one before", Namespace, Name))
 	}
 }
 
 // apply takes the data of the ConfigMap.
-func (h *Host) apply(data map[string]string) {
-	before := h.state.Load()
+func (c *Cluster) apply(data map[string]string) {
+	before := c.state.Load()
 	next, err := before.after(data)
-	h.state.Store(next)
-	if err != nil && h.opts.Hooks.Failed != nil {
-		h.opts.Hooks.Failed(fmt.Errorf("the ConfigMap %s/%s of the host: %w", Namespace, Name, err))
+	c.state.Store(next)
+	if err != nil && c.opts.Hooks.Failed != nil {
+		c.opts.Hooks.Failed(fmt.Errorf("the ConfigMap %s/%s of the cluster: %w", Namespace, Name, err))
 	}
 	changed := next.clients != before.clients || next.proxy != before.proxy
-	if changed && h.opts.Hooks.Changed != nil {
-		h.opts.Hooks.Changed(next.trust)
+	if changed && c.opts.Hooks.Changed != nil {
+		c.opts.Hooks.Changed(next.trust)
 	}
 }

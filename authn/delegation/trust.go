@@ -11,13 +11,13 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// The ConfigMap in which a host says whom it trusts.
+// The ConfigMap in which a cluster says whom it trusts.
 const (
 	Namespace = "kube-system"
 	Name      = "extension-apiserver-authentication"
 )
 
-// Trust is whom a host trusts. The slices must not be changed.
+// Trust is whom a cluster trusts. The slices must not be changed.
 type Trust struct {
 	ClientCA []byte // the authorities of client certificates, in PEM; empty: none
 	ProxyCA  []byte // the authorities of the certificates of proxies, in PEM; empty: none
@@ -82,7 +82,7 @@ func (s *state) trustProxies(data map[string]string, before *state) error {
 		return err
 	}
 	if roots == nil || len(t.User) == 0 {
-		*t = Trust{ClientCA: t.ClientCA} // the host is no proxy
+		*t = Trust{ClientCA: t.ClientCA} // the cluster is no proxy
 		return nil
 	}
 	if t.ProxyCA = []byte(data[proxyCAKey]); t.sameProxies(before.trust) {

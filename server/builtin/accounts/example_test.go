@@ -44,7 +44,9 @@ func ExampleNew() {
 	post(srv.Token, "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"robot"}}`, &account)
 	var request struct{ Status struct{ Token string } }
 	post(srv.Token, "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"spec":{"expirationSeconds":600}}`, &request)
-	var me struct{ Status struct{ UserInfo struct{ Username string } } }
+	var me struct {
+		Status struct{ UserInfo struct{ Username string } }
+	}
 	post(request.Status.Token, "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{}`, &me)
 	fmt.Println(account.Metadata.Name, "is", me.Status.UserInfo.Username)
 	// Output: robot is system:serviceaccount:default:robot

@@ -56,7 +56,7 @@ func (c *secrets) run(ctx context.Context) {
 	})
 	running.Go(func() {
 		follow(ctx, c.accounts, registry.ListOptions{}, c.log, func(e registry.TypedEvent[*corev1.ServiceAccount]) {
-			if e.Type != apiwatch.Modified { // nothing of an account that a Secret has can change
+			if e.Type == apiwatch.Deleted { // a Secret without an account is gone already when the account is made
 				c.addOf(ctx, e.Object.Namespace, e.Object.Name)
 			}
 		}, func() { c.addOf(ctx, "", "") })

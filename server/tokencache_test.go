@@ -66,8 +66,10 @@ func TestTokenCacheHasTheBoundsOfThePolicy(t *testing.T) {
 	if err := host(t, srv).Authenticate(authn.TokenWebhook, authn.BearerToken(none)); err != nil {
 		t.Fatal(err)
 	}
-	if none.ask(t, srv, 0, 1) != 1 || none.ask(t, srv, 0, 1) != 1 {
-		t.Error("a token is remembered")
+	for range 2 {
+		if none.ask(t, srv, 0, 1) != 1 {
+			t.Error("a token is remembered")
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ func (s *Server) look() {
 	})
 }
 
+// unready is the pause before the next check of a server from which on a failure is logged as a warning.
+const unready = 100 * time.Millisecond
+
 // waitReady waits until every check passes, and returns true: from then on the server is whole, which means that it has begun to
 // serve everything that its extensions serve at the start. It returns false soon after ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
@@ -30,9 +33,13 @@ func (s *Server) waitReady(ctx context.Context) bool {
 		if ctx.Err() != nil || s.life.Err() != nil {
 			return false
 		}
-		s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
+		pause, level := pauses.Step(), zap.DebugLevel // hooks take a moment
+		if pause >= unready {
+			level = zap.WarnLevel
+		}
+		s.opts.Observe.Logger.Log(level, "not ready yet", zap.Error(err))
 		select {
-		case <-time.After(pauses.Step()):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		case <-s.life.Done():
 		}

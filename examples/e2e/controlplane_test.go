@@ -104,7 +104,7 @@ func TestControlPlaneInEnvtest(t *testing.T) {
 			if _, err := clientset(t, s.user(t, "carol", "dev")).CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `User "carol" cannot list`) {
 				t.Errorf("a user without roles: %v", err)
 			}
-			for _, flag := range []string{"--allow-privileged", "--service-account-issuer", "--service-cluster-ip-range"} {
+			for _, flag := range []string{"--allow-privileged", "--service-cluster-ip-range"} {
 				if !strings.Contains(strings.SplitN(s.output.String(), "\n", 2)[0], flag) {
 					t.Errorf("%s has no effect, and is not in the first line of\n%s", flag, s.output)
 				}

@@ -249,6 +249,14 @@ func TestLegacySecrets(t *testing.T) {
 	within(t, "a Secret of no account is not deleted", func() bool { return get("orphan") == http.StatusNotFound })
 	make("former", map[string]string{corev1.ServiceAccountNameKey: "a", corev1.ServiceAccountUIDKey: "before"})
 	within(t, "a Secret of a former account is not deleted", func() bool { return get("former") == http.StatusNotFound })
+	make("listed", map[string]string{corev1.ServiceAccountNameKey: "a"})
+	admin(t, srv, "PATCH", inDefault+"serviceaccounts/a", map[string]any{"secrets": []map[string]string{{"name": "listed"}, {"name": "s"}}}, nil)
+	admin(t, srv, "DELETE", inDefault+"secrets/listed", nil, nil)
+	within(t, "a deleted Secret stays in the list of its account", func() bool {
+		var a corev1.ServiceAccount
+		admin(t, srv, "GET", inDefault+"serviceaccounts/a", nil, &a)
+		return len(a.Secrets) == 1 && a.Secrets[0].Name == "s"
+	})
 	admin(t, srv, "DELETE", inDefault+"serviceaccounts/a", nil, nil)
 	within(t, "it is not deleted with its account", func() bool { return get("s") == http.StatusNotFound })
 	if got := whoAmI(t, srv, token); got != "401" {

@@ -16,8 +16,8 @@
 //   - The documents /.well-known/openid-configuration and /openid/v1/jwks, by which other programs verify tokens. The default rules and the
 //     members of system:masters decide who may read them: see [Authorizer].
 //   - Controllers: one makes the account default in every namespace, one publishes the CA of the server as the ConfigMap
-//     kube-root-ca.crt in every namespace, and one fills the Secrets of the type kubernetes.io/service-account-token and
-//     deletes them with their account.
+//     kube-root-ca.crt in every namespace, and one fills the Secrets of the type kubernetes.io/service-account-token,
+//     deletes them with their account, and removes the names of deleted ones from it.
 //
 // # Keys
 //
@@ -48,7 +48,6 @@
 //   - A token is signed by an ECDSA key of the curve P-256 unless a file has another key. In Kubernetes there is no default.
 //   - The date of the last use of a legacy token is written after the request, which does not wait for it. There is no ConfigMap
 //     kube-apiserver-legacy-service-account-token-tracking, and nothing deletes Secrets that are not used.
-//   - A Secret that is deleted stays in the list secrets of its account, which has no effect.
 //   - The answer to a request for a token has no metadata.managedFields. A method that the subresource token does not have is refused with
 //     another message.
 //   - A token for a webhook configuration is refused with 400, and an external signer of tokens (--service-account-signing-endpoint) is

@@ -3,6 +3,7 @@ package accounts
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/keelson-dev/keelson/authn/serviceaccount"
@@ -18,7 +19,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// secrets is the controller of the Secrets of legacy tokens: it fills them, and deletes them with their account.
+// secrets is the controller of the Secrets of legacy tokens: it fills them, deletes them with their account, and removes their names
+// from the account when they are deleted.
 type secrets struct {
 	issuer   serviceaccount.Issuer
 	ca       []byte
@@ -26,12 +28,16 @@ type secrets struct {
 	secrets  *registry.Typed[*corev1.Secret]
 	readers  runtime.Readers
 	queue    *work[types.NamespacedName]
+	gone     *work[goneSecret]
 	log      *zap.Logger
 }
 
+// goneSecret is a Secret that was deleted, and its account.
+type goneSecret struct{ namespace, name, account string }
+
 func newSecrets(h *server.Host, issuer serviceaccount.Issuer, ca []byte, log *zap.Logger) (*secrets, error) {
 	user := controllerUser("tokens-controller")
-	c := &secrets{issuer: issuer, ca: ca, readers: h.Readers(), queue: newWork[types.NamespacedName](), log: log}
+	c := &secrets{issuer: issuer, ca: ca, readers: h.Readers(), queue: newWork[types.NamespacedName](), gone: newWork[goneSecret](), log: log}
 	var err error
 	if c.accounts, err = typed[*corev1.ServiceAccount](h, "serviceaccounts", user); err != nil {
 		return nil, err
@@ -47,16 +53,19 @@ func (*secrets) first(context.Context) error { return nil }
 func (c *secrets) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { c.queue.run(ctx, c.work, c.log) })
+	running.Go(func() { c.gone.run(ctx, c.forget, c.log) })
 	running.Go(func() {
 		follow(ctx, c.secrets, registry.ListOptions{Fields: ofTokens()}, c.log, func(e registry.TypedEvent[*corev1.Secret]) {
 			if e.Type != apiwatch.Deleted {
 				c.queue.add(keyOf(e.Object))
+			} else if account := e.Object.Annotations[corev1.ServiceAccountNameKey]; account != "" {
+				c.gone.add(goneSecret{e.Object.Namespace, e.Object.Name, account})
 			}
 		}, func() {})
 	})
 	running.Go(func() {
 		follow(ctx, c.accounts, registry.ListOptions{}, c.log, func(e registry.TypedEvent[*corev1.ServiceAccount]) {
-			if e.Type != apiwatch.Modified { // nothing of an account that a Secret has can change
+			if e.Type == apiwatch.Deleted { // a Secret without an account is gone already when the account is made
 				c.addOf(ctx, e.Object.Namespace, e.Object.Name)
 			}
 		}, func() { c.addOf(ctx, "", "") })
@@ -124,6 +133,30 @@ func (c *secrets) work(ctx context.Context, of types.NamespacedName) error {
 // remove deletes a Secret that is still as it was read.
 func (c *secrets) remove(ctx context.Context, s *corev1.Secret) error {
 	_, _, err := c.secrets.Delete(ctx, s.Namespace, s.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// forget removes the name of a Secret that is gone from its account.
+func (c *secrets) forget(ctx context.Context, s goneSecret) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	is := func(ref corev1.ObjectReference) bool { return ref.Name == s.name }
+	account, err := runtime.Read[*corev1.ServiceAccount](c.readers).Get(ctx, s.namespace, s.account, runtime.Freshness{})
+	if err == nil && !slices.ContainsFunc(account.Secrets, is) {
+		return nil
+	}
+	if err == nil {
+		if _, err = c.secrets.Get(ctx, s.namespace, s.name); !apierrors.IsNotFound(err) { // it was made again
+			return err
+		}
+		_, err = c.accounts.Change(ctx, s.namespace, s.account, func(a *corev1.ServiceAccount) error {
+			a.Secrets = slices.DeleteFunc(a.Secrets, is)
+			return nil
+		})
+	}
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

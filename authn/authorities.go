@@ -10,6 +10,9 @@ import (
 // Authorities reads the certificates of authorities in PEM, for X509 and ProxyOptions.Roots. Blocks of other types, such as keys, and
 // text between blocks are skipped. A certificate that cannot be read is an error, and so is content without a certificate. Errors
 // contain no part of the content.
+//
+// A program that follows a file, and keeps the former authorities if it cannot be read, therefore trusts them also when the file has
+// been emptied or deleted. To trust nobody, X509 needs a nil pool.
 func Authorities(content []byte) (*x509.CertPool, error) {
 	pool, count := x509.NewCertPool(), 0
 	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {

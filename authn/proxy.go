@@ -26,7 +26,8 @@ type ProxyOptions struct {
 }
 
 // StandardProxy returns the headers that Kubernetes uses between its servers: X-Remote-User, X-Remote-Uid, X-Remote-Group and
-// X-Remote-Extra-, https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/.
+// X-Remote-Extra-, https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/. The authorities of proxies should
+// issue no other certificates: without names, every client with a certificate of roots can be any user.
 func StandardProxy(roots func() *x509.CertPool, names ...string) ProxyOptions {
 	return ProxyOptions{
 		Roots: roots, Names: names,

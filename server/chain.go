@@ -68,7 +68,8 @@ func InsertBefore(chain []NamedFilter, name string, more ...NamedFilter) []Named
 // A filter that traces requests, such as that of otelhttp, belongs behind FilterAuthenticate, where kube-apiserver has its own.
 // Clients that are not authenticated then make no spans, and do not decide what is sampled by their header traceparent. The filter
 // finds the user, the request.Info and the audit ID in the context of the request, and receives the code of the answer, except
-// when a request takes too long: FilterTimeout answers such a request. A filter that ignores traceparent may be behind
+// when a request takes too long: FilterTimeout answers such a request. The user there is the one who was authenticated; an
+// impersonated user is known behind FilterImpersonate. A filter that ignores traceparent may be behind
 // FilterRequestInfo instead, and receives the code of every answer. Both places need TrustFilters. The filter's http.ResponseWriter
 // needs the method Unwrap, or all optional methods of that of net/http.
 func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {

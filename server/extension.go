@@ -184,7 +184,8 @@ func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
 // Policy.Users or the administrator, and before Policy.Authenticator.
 // Their users become members of system:authenticated. If a has a method Ready(context.Context) error, /readyz calls it as the
 // check "authenticator-" and the name. Until a is ready, a must return an error for credentials of its kind, so that no request
-// with such a credential is taken for one of system:anonymous.
+// with such a credential is taken for one of system:anonymous. The reasons of 401 answers are in Observe.Logger. The users of tokens
+// are remembered: see Policy.TokenCache. Watches that have begun are not ended when an authenticator is replaced or removed.
 func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 	if name == "" || a == nil {
 		return fmt.Errorf("server: Host.Authenticate %q: %w", name, authn.ErrMember)

@@ -145,13 +145,15 @@ type Policy struct {
 	// authn.Anonymous("/livez", "/readyz") accepts them at these paths only, as the conditions of kube-apiserver do, and authn.Union()
 	// nowhere. It has to return its users with all their groups, such as system:authenticated: with
 	// authn.WithAnonymous(authn.AuthenticatedGroup(a), paths...) the users of a may read discovery, which kubectl needs, and requests
-	// without a credential, such as those of probes, are accepted.
+	// without a credential, such as those of probes, are accepted. The paths do not bind a proxy that forwards a request of
+	// system:anonymous. The example of Policy.Authenticator has a proxy, a token webhook, and a file that is followed.
 	Authenticator authn.Authenticator
 	// NoAdministrator makes the server refuse the administrator of Serving.Credentials. Authenticator may still accept the client
 	// certificate and the token in that directory.
 	NoAdministrator bool
 	// Users are further users, by their bearer tokens. They are members of system:authenticated. The authorizers decide what they
-	// may do: see Host.Authorize and package builtin/rbac. authn.ReadTokens reads them from a token file. A user without a name, or
+	// may do: see Host.Authorize and package builtin/rbac. authn.ReadTokens reads them from a token file; for a file that changes see Host.Follow and
+	// Host.Authenticate. A user without a name, or
 	// with an empty token, is an error. The map is copied.
 	Users map[string]authn.User
 	// WrapAuthenticator is called with the whole authenticator of the server, and returns the authenticator to use instead, which

@@ -3,8 +3,14 @@
 //
 //	cfg, err := client.Kubeconfig("/etc/keelson/authentication.kubeconfig", "")
 //	tokens, err := webhook.New(cfg, webhook.Options{})
-//	defer tokens.Close()
+//	host.OnClose(tokens.Close)
 //	err = host.Authenticate(authn.TokenWebhook, authn.BearerToken(tokens))
+//
+// # How long an answer counts
+//
+// A token that the webhook refuses from now on still works for at most Options.Success and the Success of the server's own cache
+// (Policy.TokenCache) together, by default for 2 minutes and 10 seconds. If both are negative, the webhook is asked for every request.
+// A token that was refused is refused for up to Options.Failure. Watches that have begun go on to their end.
 //
 // # Bounds
 //

@@ -91,14 +91,14 @@ type Serving struct {
 	// ShutdownDelay is how long Run and Serve serve as before after their context has ended, while /readyz fails, so that load
 	// balancers stop sending requests; 0 is no time.
 	ShutdownDelay time.Duration
-	// ShutdownRetryAfter keeps the listener open at the end until requests and watches have ended, as in kube-apiserver, and answers
-	// new requests with 429 and Retry-After; see filters.RetryAfter. Otherwise the listener is closed first, and requests on open
-	// connections are answered with 503 and Retry-After.
+	// ShutdownRetryAfter keeps the listener open at the end until requests and watches have ended, and answers new requests with 429
+	// and Retry-After; see filters.RetryAfter. (kube-apiserver waits for watches only if they have a grace.) Without it the listener
+	// is closed first, and requests on open connections are answered with 503 and Retry-After.
 	ShutdownRetryAfter bool
 	// ShutdownWatchGrace is the time over which watches end at the end of the server, one after the other, so that their clients do not
-	// all connect to another server at once; 0 ends all at the same time. Watches then take some 500 bytes more each. Other
-	// long-running requests, such as those that have taken over their connection, go on until all other requests have ended, and then
-	// for CloseDelay.
+	// all connect to another server at once; 0 ends all at the same time. They end evenly over the time, while kube-apiserver ends 200
+	// a second even if it has more time. Watches then take some 500 bytes more each. Other long-running requests, such as those that
+	// have taken over their connection, go on until all other requests have ended, and then for CloseDelay.
 	ShutdownWatchGrace time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. An address of a

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -14,8 +15,9 @@ import (
 // A program that follows a file, and keeps the former authorities if it cannot be read, therefore trusts them also when the file has
 // been emptied or deleted. To trust nobody, X509 needs a nil pool.
 func Authorities(content []byte) (*x509.CertPool, error) {
-	pool, count := x509.NewCertPool(), 0
+	pool, count, blocks := x509.NewCertPool(), 0, 0
 	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		blocks++
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
@@ -25,6 +27,9 @@ func Authorities(content []byte) (*x509.CertPool, error) {
 			return nil, fmt.Errorf("certificate %d: %w: replace or remove it", count, err)
 		}
 		pool.AddCert(cert)
+	}
+	if begun := bytes.Count(content, []byte("-----BEGIN ")); begun != blocks { // pem.Decode skips what it cannot read
+		return nil, fmt.Errorf("%d of its %d blocks in PEM are damaged: replace or remove them", begun-blocks, begun)
 	}
 	if count == 0 {
 		return nil, errors.New("it has no certificate in PEM")

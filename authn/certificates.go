@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"bytes"
 	"crypto/x509"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ type certificates struct {
 	mu    sync.Mutex // guards the fields below
 	pool  *x509.CertPool
 	known *simplelru.LRU[*x509.Certificate, verdict]
+	size  int // the sum of the sizes in known
 }
 
 // verdict is the result for a certificate with certificates.pool.
@@ -25,23 +27,33 @@ type verdict struct {
 	response *Response
 	err      error
 	until    time.Time // the result has to be found again from then on
+	size     int       // of all certificates that the client has sent, in bytes: they are one piece of memory
 }
 
 // refusalTime is the time for which a certificate remains refused. It is short because a certificate may become valid. It is not 0
 // because a server asks more than one authority about the certificate of each request, and most certificates are of only one.
 const refusalTime = 10 * time.Second
 
-// Bounds of what is remembered: the number of certificates, which are of as many connections, and the size of one in bytes.
+// Bounds of what is remembered: the number of clients' certificates, which are of as many connections, and the size in bytes of all that
+// the clients have sent.
 const (
-	maxCertificates    = 4096
-	maxCertificateSize = 16 << 10
+	maxCertificates     = 4096
+	maxCertificateBytes = 16 << 20
+)
+
+// Bounds of what a client sends. To verify a certificate takes up to a hundred checks of signatures for ten intermediate certificates with
+// one subject, and each takes a millisecond.
+const (
+	maxChain       = 8 // certificates
+	maxSameSubject = 2 // certificates with one subject: a cross-signed authority has two
 )
 
 // newCertificates returns certificates that verify with the pool that roots returns. accept is called for a certificate that has
 // verified, and its response is kept with it.
 func newCertificates(roots func() *x509.CertPool, accept func(leaf *x509.Certificate) (*Response, error)) *certificates {
-	known, _ := simplelru.NewLRU[*x509.Certificate, verdict](maxCertificates, nil) // fails for a size below 1
-	return &certificates{roots: roots, accept: accept, known: known}
+	c := &certificates{roots: roots, accept: accept}
+	c.known, _ = simplelru.NewLRU(maxCertificates, func(_ *x509.Certificate, v verdict) { c.size -= v.size }) // fails for a size below 1
+	return c
 }
 
 // check verifies the certificate of a request. there is false if the request has none, or if there are no authorities.
@@ -64,13 +76,38 @@ func (c *certificates) check(r *http.Request) (resp *Response, there bool, err e
 
 // judge verifies a certificate, and asks accept about it.
 func (c *certificates) judge(leaf *x509.Certificate, rest []*x509.Certificate, pool *x509.CertPool) (v verdict) {
-	if v.until, v.err = verify(leaf, rest, pool); v.err == nil {
+	if v.err = checkChain(leaf, rest); v.err == nil {
+		v.until, v.err = verify(leaf, rest, pool)
+	}
+	if v.err == nil {
 		v.response, v.err = c.accept(leaf)
 	}
 	if v.err != nil {
-		return verdict{err: v.err, until: time.Now().Add(refusalTime)}
+		v = verdict{err: v.err, until: time.Now().Add(refusalTime)}
+	}
+	for v.size = len(leaf.Raw); len(rest) > 0; rest = rest[1:] {
+		v.size += len(rest[0].Raw)
 	}
 	return v
+}
+
+// checkChain returns an error if it could take long to verify what a client has sent.
+func checkChain(leaf *x509.Certificate, rest []*x509.Certificate) error {
+	if n := 1 + len(rest); n > maxChain {
+		return fmt.Errorf("the client has sent %d certificates: want at most %d", n, maxChain)
+	}
+	for i, one := range rest {
+		same := 1
+		for _, other := range rest[:i] {
+			if bytes.Equal(one.RawSubject, other.RawSubject) {
+				same++
+			}
+		}
+		if same > maxSameSubject {
+			return fmt.Errorf("the client has sent more than %d intermediate certificates with one subject", maxSameSubject)
+		}
+	}
+	return nil
 }
 
 // find returns what is remembered of a certificate. It forgets all if the pool is another one.
@@ -91,13 +128,15 @@ func (c *certificates) find(pool *x509.CertPool, leaf *x509.Certificate) (verdic
 }
 
 func (c *certificates) remember(pool *x509.CertPool, leaf *x509.Certificate, v verdict) {
-	if len(leaf.Raw) > maxCertificateSize {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pool == pool {
-		c.known.Add(leaf, v)
+	if c.pool != pool || v.size > maxCertificateBytes/16 {
+		return
+	}
+	c.known.Remove(leaf) // of another request of the connection
+	c.known.Add(leaf, v)
+	for c.size += v.size; c.size > maxCertificateBytes; {
+		c.known.RemoveOldest()
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,4 +208,63 @@ func BenchmarkX509(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestChainsOfClientsAreBounded checks that a client can neither make the server verify for long nor remember much.
+func TestChainsOfClientsAreBounded(t *testing.T) {
+	root := ca(t, nil)
+	pool := x509.NewCertPool()
+	pool.AddCert(root.cert)
+	a := authn.X509(func() *x509.CertPool { return pool })
+	intermediate := func(name string, by *authority) *authority {
+		return sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, KeyUsage: x509.KeyUsageCertSign}, by)
+	}
+	chain := []*x509.Certificate{}
+	by := root
+	for i := range 7 {
+		by = intermediate(fmt.Sprint("i", i), by)
+		chain = append(chain, by.cert)
+	}
+	alice := client(t, by, pkix.Name{CommonName: "alice"})
+	if got := result(a, from(http.Header{}, append([]*x509.Certificate{alice}, chain...)...)); got != "alice" {
+		t.Errorf("a chain of 8: %s", got)
+	}
+	bob := client(t, by, pkix.Name{CommonName: "bob"})
+	long := append(append([]*x509.Certificate{bob}, chain...), intermediate("more", nil).cert)
+	if got := result(a, from(http.Header{}, long...)); got != "error: the client has sent 9 certificates: want at most 8" {
+		t.Errorf("a chain of 9: %s", got)
+	}
+	same := []*x509.Certificate{client(t, root, pkix.Name{CommonName: "joe"})}
+	for range 3 {
+		same = append(same, intermediate("same", nil).cert)
+	}
+	if got := result(a, from(http.Header{}, same...)); got != "error: the client has sent more than 2 intermediate certificates with one subject" {
+		t.Errorf("three of one subject: %s", got)
+	}
+	if got := result(a, from(http.Header{}, append([]*x509.Certificate{client(t, root, pkix.Name{CommonName: "joe"})}, same[1:3]...)...)); got != "joe" {
+		t.Errorf("two of one subject: %s", got)
+	}
+
+	// What is remembered has bounds: a thousand clients that send much are forgotten.
+	known := from(http.Header{}, client(t, root, pkix.Name{CommonName: "known"}))
+	junk := &x509.Certificate{Raw: make([]byte, 200_000), RawSubject: []byte("junk")}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 1000 {
+		leaf := *same[0]
+		leaf.Raw = make([]byte, 200_000)
+		if got := result(a, from(http.Header{}, &leaf, junk)); !strings.HasPrefix(got, "joe") {
+			t.Fatal(got)
+		}
+		if got := result(a, known); got != "known" {
+			t.Fatal(got)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
+		t.Errorf("%d MiB are remembered of closed connections", grown>>20)
+	}
+	runtime.KeepAlive(a)
 }

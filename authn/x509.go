@@ -21,7 +21,8 @@ var oidUID = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 //
 // A certificate that has verified is not verified again for the requests of its connection, until it or one of its authorities
 // expires or roots returns another pool. To remove an authority, make roots return another pool. A certificate that has not verified
-// is refused without another verification for 10 seconds.
+// is refused without another verification for 10 seconds. A client that sends more than 8 certificates, or more than 2 intermediate ones
+// with the same subject, is refused, because it could take long to verify them.
 //
 // The tls.Config of the server should have ClientAuth tls.RequestClientCert. A stricter value closes the connection of a client
 // with a wrong certificate, which gives the client less information than a 401 response.

@@ -129,7 +129,8 @@
 //	  groups and values of an impersonated user              1,000                                          -                                           400
 //	  remembered tokens, the users of all of them            32,768, 32 MiB                                 Policy.TokenCache                           the token is checked again
 //	  time to check a token                                  30 s                                           Policy.TokenCache                           401
-//	  remembered certificates of clients, size of one        4,096, 16 KiB                                  -                                           the certificate is verified again
+//	  remembered certificates of clients, all that they sent 4,096, 16 MiB                                  -                                           the certificate is verified again
+//	  certificates that a client sends, of one subject       8, 2                                           -                                           401
 //	  remembered answers of a token webhook                  32,768, 32 MiB, 2 min                          webhook.Options (package authn/webhook)     the webhook is asked again
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
 //	  answer of the cluster to an extension server           4 MiB                                          delegation.Options                          what was known stays in use

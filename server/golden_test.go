@@ -241,10 +241,12 @@ func runGolden(t *testing.T, s *goldenServer) {
 	for _, path := range goldenPaths(t) {
 		name := goldenName(path)
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), "${etag") { // the others run first, since definitions change the documents of the server
+				t.Parallel()
 			}
 			file, err := parseScenario(string(text))
 			if err != nil {

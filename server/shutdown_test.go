@@ -53,14 +53,13 @@ func TestShutdownDelay(t *testing.T) {
 // With Serving.ShutdownRetryAfter the listener is open until the requests have finished.
 func TestShutdownRetryAfter(t *testing.T) {
 	t.Parallel()
+	begun := make(chan struct{}, 1)
 	o := server.Options{Groups: []server.Group{widgets()}}
-	o.Serving.ShutdownRetryAfter = true
+	o.Serving.ShutdownRetryAfter, o.Serving.Filters = true, tellPosts(begun)
 	srv := run(t, o)
 	auth := "Bearer " + srv.Credentials().Token
-	c := srv.client(t)
-	finish := post(t, c, srv.url, auth)
-	code, text := call(t, c, "GET", srv.url+widgetsPath, "", "Authorization", auth) // behind it
-	wantCode(t, http.StatusOK, code, text)
+	finish := post(t, srv.client(t), srv.url, auth)
+	<-begun
 	srv.stop()
 	eventually(t, "requests are refused", func() bool {
 		got := roundTrip(t, srv.client(t), "GET", srv.url+widgetsPath, "", "Authorization", auth) // a new connection

@@ -84,7 +84,7 @@ func (c *Cluster) round(ctx context.Context) error {
 	}
 	found := false
 	for _, one := range list.Items {
-		if one.Metadata.Name == Name {
+		if one.Metadata.Name == Name && one.Metadata.Namespace == Namespace {
 			found = true
 			c.apply(one.Data)
 		}
@@ -122,7 +122,7 @@ func (c *Cluster) watch(w *client.Watch) error {
 			return fmt.Errorf("an event of the cluster is no ConfigMap: %w", err)
 		}
 		switch {
-		case e.Type == watch.Bookmark || one.Metadata.Name != Name:
+		case e.Type == watch.Bookmark || one.Metadata.Name != Name || one.Metadata.Namespace != Namespace:
 		case e.Type == watch.Deleted:
 			c.missing()
 		default:

@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime/internal/outbound"
@@ -147,18 +148,14 @@ func (f *File) settled(ctx context.Context) (content []byte, hash [sha256.Size]b
 
 // read returns the content of the file.
 func (f *File) read() ([]byte, error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
-		return nil, fmt.Errorf("%s is no regular file", f.path)
-	}
-	in, err := os.Open(f.path)
+	in, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a pipe would wait for its writer
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = in.Close() }() // it was only read
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is no regular file", f.path), err)
+	}
 	content, err := io.ReadAll(io.LimitReader(in, f.o.MaxBytes+1))
 	switch {
 	case err != nil:

@@ -31,6 +31,9 @@ func TestAuthenticatingProxy(t *testing.T) {
 	proxy, user := client(t, root, pkix.Name{CommonName: "front"}), client(t, other, pkix.Name{CommonName: "front"})
 	serving := client(t, root, pkix.Name{CommonName: "front"}, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
 	expired := client(t, root, pkix.Name{CommonName: "front"}, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	early := client(t, root, pkix.Name{CommonName: "front"}, func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	})
 	options := authn.StandardProxy(roots, "front", "spare")
 	options.User = append(options.User, "remote-name")
 	options.Extra = append(options.Extra, "X-Other-")
@@ -58,6 +61,7 @@ func TestAuthenticatingProxy(t *testing.T) {
 		"a certificate of another": {named(), []*x509.Certificate{user}, nil, true},
 		"a serving certificate":    {named(), []*x509.Certificate{serving}, nil, true},
 		"an expired certificate":   {named(), []*x509.Certificate{expired}, nil, true},
+		"not yet valid":            {named(), []*x509.Certificate{early}, nil, true},
 		"another name":             {named(), []*x509.Certificate{client(t, root, pkix.Name{CommonName: "jane"})}, nil, true},
 		"no user":                  {http.Header{"X-Remote-Group": {"g"}}, []*x509.Certificate{proxy}, nil, false},
 		"an empty user":            {http.Header{"X-Remote-User": {""}}, []*x509.Certificate{proxy}, nil, false},

@@ -96,6 +96,9 @@ func TestX509(t *testing.T) {
 		{"expired", []*x509.Certificate{client(t, root, alice, func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 		})}, `error: verifying certificate "alice"`},
+		{"not yet valid", []*x509.Certificate{client(t, root, alice, func(c *x509.Certificate) {
+			c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+		})}, `error: verifying certificate "alice"`},
 		{"no common name", []*x509.Certificate{client(t, root, pkix.Name{Organization: []string{"system:masters"}})}, "no opinion"},
 		{"two UIDs", []*x509.Certificate{client(t, root, uid("a", "b"))}, "error: the certificate's subject has more than one UID"},
 		{"empty UID", []*x509.Certificate{client(t, root, uid(""))}, "error: the certificate's subject has a UID that is no text"},

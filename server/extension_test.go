@@ -15,7 +15,7 @@ import (
 )
 
 // host returns the Host of a test server.
-func host(t *testing.T, srv *servertest.Server) *server.Host {
+func host(t testing.TB, srv *servertest.Server) *server.Host {
 	t.Helper()
 	var host *server.Host
 	if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error { host = h; return nil })); err != nil {

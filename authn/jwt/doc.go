@@ -22,7 +22,8 @@
 // Name, groups, uid and extra attributes are made of claims, or by expressions in CEL ([Mappings]). Rules about claims and about the user
 // can refuse it. If the token has an id (jti), the user has the attribute authentication.kubernetes.io/credential-id. If groups are made of
 // a claim, and the token says that the claim is elsewhere (distributed claims), it is fetched there; the endpoint answers with a token
-// of an issuer that has a discovery document, for the same audiences.
+// of an issuer that has a discovery document, for the same audiences. An issuer that is trusted to name users can so make the server
+// send requests to any https address that it reaches.
 //
 // # Keys
 //
@@ -30,6 +31,8 @@
 // when a token is signed with an unknown one. Until keys are known, tokens of the issuer are refused at once. Afterwards only
 // tokens that no known key verifies wait, together, for the next fetch; see package internal/provider. If too many wait, others are refused. A token that was signed with a new
 // key is therefore accepted as soon as the issuer publishes the key.
+//
+// An issuer that does not answer leaves the server ready: other users are not affected.
 //
 // # Bounds
 //

@@ -2,9 +2,12 @@ package jwt
 
 import "time"
 
-// NewImpatientFile returns a File that waits shortly.
-func NewImpatientFile(publish func(*Authenticator) error, o Options, ready, grace time.Duration) *File {
+// NewBriefFile returns a File that closes authenticators which were replaced at once.
+func NewBriefFile(publish func(*Authenticator) error, o Options) *File {
 	f := NewFile(publish, o)
-	f.ready, f.grace = ready, grace
+	f.grace = 0
 	return f
 }
+
+// Patience sets how long a changed file has until the keys of its issuers are known.
+func (f *File) Patience(d time.Duration) { f.ready = d }

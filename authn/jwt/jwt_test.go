@@ -310,8 +310,11 @@ func TestHostileIssuers(t *testing.T) {
 			}
 			failed := make(chan error, 10)
 			o := jwt.Options{
-				Limits: jwt.Limits{Timeout: 200 * time.Millisecond, Retry: time.Hour, Document: 4096, Keys: 10, Redirects: 3},
+				Limits: jwt.Limits{Retry: time.Hour, Document: 4096, Keys: 10, Redirects: 3},
 				Hooks:  jwt.Hooks{Fetched: func(_, _ string, err error) { failed <- err }},
+			}
+			if strings.HasSuffix(name, "hang") {
+				o.Limits.Timeout = 200 * time.Millisecond
 			}
 			a, err := jwt.New(configurationOf(entryOf(p, p.URL+"/a/discovery")), o)
 			if err != nil {
@@ -455,12 +458,12 @@ func TestFile(t *testing.T) {
 	same := func(*jwt.Configuration) {}
 	var current *jwt.Authenticator
 	var refuse error
-	f := jwt.NewImpatientFile(func(a *jwt.Authenticator) error {
+	f := jwt.NewBriefFile(func(a *jwt.Authenticator) error {
 		if refuse == nil {
 			current = a
 		}
 		return refuse
-	}, jwt.Options{Limits: jwt.Limits{Retry: 10 * time.Millisecond}}, 100*time.Millisecond, time.Millisecond)
+	}, jwt.Options{Limits: jwt.Limits{Retry: 10 * time.Millisecond}})
 	defer f.Close()
 	if f.Anonymous() != nil {
 		t.Error("there is a configuration before the first")
@@ -485,11 +488,16 @@ func TestFile(t *testing.T) {
 		`authenticator for issuer "https://issuer.example" is not healthy`: file("/missing", same),
 		"refused": file("/b", same),
 	} {
+		f.Patience(time.Minute)
+		if strings.Contains(want, "not healthy") {
+			f.Patience(50 * time.Millisecond)
+		}
 		if err := f.Use(content); err == nil || !strings.Contains(err.Error(), want) || current != first {
 			t.Errorf("the error is %v; want %q", err, want)
 		}
 	}
 	refuse = nil
+	f.Patience(time.Minute)
 	if err := f.Use(file("/b", func(c *jwt.Configuration) { *c.JWT[0].ClaimMappings.Username.Prefix = "b:" })); err != nil || current == first {
 		t.Fatalf("a good file: %v", err)
 	}

@@ -110,7 +110,7 @@ func (t Token) Check(allowed []string) (*Signed, error) {
 	case errors.As(err, &unexpected):
 		return nil, fmt.Errorf("%w: %.20q", ErrAlgorithm, string(unexpected.Got))
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return nil, fmt.Errorf("%w: %.200s", ErrMalformed, err) // it may quote what nobody signed
 	case len(signed.Signatures) != 1:
 		return nil, ErrMalformed
 	}
@@ -159,7 +159,7 @@ func unambiguous(text []byte) error {
 		err = errors.Join(problems...)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: %.200s", ErrMalformed, err)
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ var leafImports = []struct {
 	folders []string
 	why     string
 }{
+	{"net/http", []string{"authn", "runtime", "server", "examples"}, "credentials (authn), clients (runtime) and servers are of HTTP; what decides and what stores is asked by them"},
 	{"flag", []string{"examples"}, "options are values; only programs have flags"},
 	{"github.com/spf13/pflag", []string{"examples", "server/options"}, "options are values; only programs have flags"},
 	{modulePath + "/server/options", []string{"examples", "server/options"}, "options are values; only programs have flags"},
@@ -341,6 +342,12 @@ func TestLayeringRules(t *testing.T) {
 		{"server/crd/a.go", `package crd; import "` + modulePath + `/runtime/webhook"`, ""},
 		{"server/a.go", `package server; import "` + modulePath + `/examples/hello"`, `server may import`},
 		{"examples/a/main.go", `package main; import ("flag"; "` + modulePath + `/server/crd"); func init() {}`, ""},
+		{"authz/a.go", `package authz; import "net/http"`, "what decides and what stores is asked by them"},
+		{"admission/policy/a.go", `package policy; import "net/http/httptest"`, "what decides and what stores is asked by them"},
+		{"flowcontrol/a.go", `package flowcontrol; import "net/http"`, "what decides and what stores is asked by them"},
+		{"storage/etcd/a.go", `package etcd; import "net/http"`, "what decides and what stores is asked by them"},
+		{"storage/etcd/a_test.go", `package etcd_test; import "net/http"`, ""},
+		{"authn/a.go", `package authn; import "net/http"`, ""},
 		{"engine/a.go", `package engine`, `the folder "engine" is not on the floor plan`},
 		{"a.go", `package keelson`, `the folder "." is not on the floor plan`},
 		{"server/a.go", `package server; import "k8s.io/apiserver/pkg/server"`, "the project is what it does"},

@@ -50,6 +50,7 @@ var leafImports = []struct {
 	folders []string
 	why     string
 }{
+	{"net/http", []string{"authn", "runtime", "server", "examples"}, "credentials (authn), clients (runtime) and servers are of HTTP; what decides and what stores is asked by them"},
 	{"flag", []string{"examples"}, "options are values; only programs have flags"},
 	{"github.com/spf13/pflag", []string{"examples", "server/options"}, "options are values; only programs have flags"},
 	{modulePath + "/server/options", []string{"examples", "server/options"}, "options are values; only programs have flags"},
@@ -60,10 +61,9 @@ var leafImports = []struct {
 	{"k8s.io/api/authorization", []string{"examples"}, "its types are 0.2 MB of a program"},
 	{"go.etcd.io/bbolt", []string{"storage/bolt"}, "one backend is its only user"},
 	{"go.etcd.io/etcd", []string{"storage/etcd"}, "one backend is its only user"},
-	{"github.com/go-jose/go-jose", []string{"authn/internal/jose", "authn/jwt", "authn/serviceaccount"}, "who verifies no tokens of issuers links no JWT"},
+	{"github.com/go-jose/go-jose", []string{"authn/internal/jose", "authn/jwt", "authn/serviceaccount"}, "who has no signed tokens links no JOSE"},
 	{"github.com/google/cel-go", []string{"runtime/cel"}, "one package hides which version of CEL is spoken"},
 	{modulePath + "/runtime/cel", []string{"runtime/cel", "server/crd", "authn/jwt"}, "who has no rules links no CEL"},
-	{"github.com/go-jose/go-jose", []string{"authn/internal/jose", "authn/jwt", "authn/serviceaccount", "server/builtin/accounts"}, "who has no signed tokens links no JOSE"},
 	{modulePath + "/authn/jwt", []string{"authn/jwt", "examples"}, "who has no issuers links no OpenID Connect"},
 	{modulePath + "/runtime/webhook", []string{"runtime/webhook", "server/crd", "examples"}, "who calls nobody links no webhooks"},
 	{modulePath + "/runtime/roundtrip", []string{"runtime/roundtrip"}, "it is for tests"},
@@ -341,6 +341,12 @@ func TestLayeringRules(t *testing.T) {
 		{"server/crd/a.go", `package crd; import "` + modulePath + `/runtime/webhook"`, ""},
 		{"server/a.go", `package server; import "` + modulePath + `/examples/hello"`, `server may import`},
 		{"examples/a/main.go", `package main; import ("flag"; "` + modulePath + `/server/crd"); func init() {}`, ""},
+		{"authz/a.go", `package authz; import "net/http"`, "what decides and what stores is asked by them"},
+		{"admission/policy/a.go", `package policy; import "net/http/httptest"`, "what decides and what stores is asked by them"},
+		{"flowcontrol/a.go", `package flowcontrol; import "net/http"`, "what decides and what stores is asked by them"},
+		{"storage/etcd/a.go", `package etcd; import "net/http"`, "what decides and what stores is asked by them"},
+		{"storage/etcd/a_test.go", `package etcd_test; import "net/http"`, ""},
+		{"authn/a.go", `package authn; import "net/http"`, ""},
 		{"engine/a.go", `package engine`, `the folder "engine" is not on the floor plan`},
 		{"a.go", `package keelson`, `the folder "." is not on the floor plan`},
 		{"server/a.go", `package server; import "k8s.io/apiserver/pkg/server"`, "the project is what it does"},

@@ -239,13 +239,17 @@ func userOf(h http.Header, prefix string) authenticationv1.UserInfo {
 	return u
 }
 
-// inGroups adds the group of authenticated users, or of the anonymous one, unless the user is in one of them.
+// inGroups adds the group of authenticated users unless the user is in a group of all users, or ofAnonymous to the anonymous user.
 func inGroups(u authenticationv1.UserInfo, ofAnonymous string) authenticationv1.UserInfo {
-	group := "system:authenticated"
-	if u.Username == "system:anonymous" {
+	in := func(group string) bool { return slices.Contains(u.Groups, group) }
+	group := ""
+	switch {
+	case u.Username == "system:anonymous" && !in(ofAnonymous):
 		group = ofAnonymous
+	case u.Username != "system:anonymous" && !in("system:authenticated") && !in("system:unauthenticated"):
+		group = "system:authenticated"
 	}
-	if group != "" && !slices.Contains(u.Groups, "system:authenticated") && !slices.Contains(u.Groups, "system:unauthenticated") {
+	if group != "" {
 		u.Groups = append(slices.Clip(u.Groups), group)
 	}
 	return u
@@ -326,6 +330,9 @@ func FuzzUsers(f *testing.F) {
 		"Impersonate-User: system:serviceaccount:a:b\nImpersonate-Group: g",
 		"Impersonate-User: system:node:a",
 		"Impersonate-User: system:anonymous",
+		"Impersonate-User: system:anonymous\nImpersonate-Group: system:authenticated",
+		"Impersonate-User: system:anonymous\nImpersonate-Group: system:unauthenticated",
+		"Impersonate-User: system:node:A b",
 		"Impersonate-User: system:masters\nImpersonate-Group: system:unauthenticated",
 		"Impersonate-Group: system:masters",
 		"Impersonate-Uid: 1",

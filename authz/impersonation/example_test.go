@@ -3,7 +3,6 @@ package impersonation_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
@@ -33,12 +32,7 @@ func Example() {
 		Verb: "list", ResourceRequest: true, APIVersion: "v1", Resource: "configmaps", Namespace: "default",
 	}
 	for _, name := range []string{"rita", "root"} {
-		wanted, err := impersonation.FromHeaders(http.Header{"Impersonate-User": {name}})
-		if err != nil || wanted == nil {
-			fmt.Println(err)
-			return
-		}
-		granted, err := impersonation.Check(context.Background(), authorizer, request, *wanted)
+		granted, err := impersonation.Check(context.Background(), authorizer, request, authn.User{Name: name})
 		if err != nil {
 			fmt.Println(err)
 			continue

@@ -1,39 +1,64 @@
 // Package impersonation decides whether a user may act as another user:
 // https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/.
 //
-//	wanted, err := impersonation.FromHeaders(r.Header)
-//	if err == nil && wanted != nil {
-//		granted, err := impersonation.Check(ctx, authorizer, attributes, *wanted)
-//	}
+//	granted, err := impersonation.Check(ctx, authorizer, attributes, authn.User{Name: "jane"})
 //
-// The filter filters.Impersonate does this for the requests of a server.
+// The filter filters.Impersonate does this for the requests of a server that have impersonation headers, such as those of
+// kubectl --as.
 //
 // There are several modes, each with permissions of its own. [Check] tries those that fit the wanted user in this order, and the
 // first that allows the impersonation decides about the user's groups:
 //
 //   - associated-node: the user is the node, "system:node:NAME", on which the requestor runs, as its token says
-//   - arbitrary-node: the user is a node
+//   - arbitrary-node: the user is a node: NAME is a DNS subdomain
 //   - serviceaccount: the user is a service account
 //   - user-info: the user is neither a node nor a service account
 //   - the mode of Kubernetes before 1.35, for any user
 //
-// In the first three the headers have nothing but the name of the user. In the first four, which are those of constrained
-// impersonation (https://kep.k8s.io/5284), the requestor needs two permissions: the verb "impersonate-on:MODE:VERB" for the request
-// itself, and the verb "impersonate:MODE" for the user, its UID, each of its groups and each value of its extra attributes, which are
-// resources of the group authentication.k8s.io. Nobody can become a member of system:masters in these modes. In the last mode the
-// verb is "impersonate"; users, groups and service accounts are resources of the core group.
+// In the first three the wanted user has nothing but a name. In the first four, which are those of constrained impersonation
+// (https://kep.k8s.io/5284), the requestor needs two permissions: the verb "impersonate-on:MODE:VERB" for the request itself, and the
+// verb "impersonate:MODE" for the user, its UID, each of its groups and each value of its extra attributes, which are resources of
+// the group authentication.k8s.io. For four or more groups the permission for groups with the name "*" is enough, and for four or
+// more values of extra attributes that for userextras/* with the name "*". Nobody can become a member of system:masters in these
+// modes. In the last mode the verb is "impersonate"; users, groups and service accounts are resources of the core group.
+//
+// A refusal names the first mode that fits, also for a user who has only permissions of the last one.
+//
+// # Roles
+//
+// With the rules of this role a user may act as the user jane, and as nobody else, in requests that get and list ConfigMaps:
+//
+//	rules:
+//	- verbs: ["impersonate:user-info"]
+//	  apiGroups: ["authentication.k8s.io"]
+//	  resources: ["users"]
+//	  resourceNames: ["jane"]
+//	- verbs: ["impersonate-on:user-info:get", "impersonate-on:user-info:list"]
+//	  apiGroups: [""]
+//	  resources: ["configmaps"]
+//
+// With the rule of this one a user may act as jane in all requests, also where constrained impersonation is not known:
+//
+//	rules:
+//	- verbs: ["impersonate"]
+//	  apiGroups: [""]
+//	  resources: ["users"]
+//	  resourceNames: ["jane"]
 //
 // # Differences from kube-apiserver
 //
 //   - kube-apiserver tries the mode first that allowed the last impersonation of the requestor, and remembers decisions for some
 //     seconds. Whether a node has the group system:nodes then depends on earlier requests. Here the order is always the same.
-//   - A request is refused if it has more than [MaxValues] groups and values, since each is authorized on its own.
-//   - A message about headers without a user does not have the headers in it.
+//   - Where several extra attributes are wrong or refused, kube-apiserver names any of them. Here it is the first by name.
+//   - If the authorizer fails and no mode allows the impersonation, kube-apiserver answers 403, as if the requestor lacked a
+//     permission. [Check] returns the error, and the answer is 500: who may have the permission learns that a later try may succeed.
+//
+// Package server/filters has those of the headers.
 package impersonation
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,9 +69,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// MaxValues is the maximum number of groups and of values of extra attributes that a request may impersonate.
-const MaxValues = 1000
 
 // Granted is the user as whom a request is made.
 type Granted struct {
@@ -67,54 +89,52 @@ const (
 	nodeNameKey = "authentication.kubernetes.io/node-name"
 )
 
-// Check decides whether the user of request, who has made it, may make it as wanted. It returns an apierrors.StatusError with the
-// code 403 and the reason of the first mode that fits if none allows it, and another error if the authorizer fails.
+// Check decides whether the user of request, who has made it, may make it as wanted. A mode in which the authorizer fails does not
+// allow it; the modes after it still may. If none allows it, Check returns the first error of the authorizer or, if there was none,
+// an apierrors.StatusError with the code 403 and the reason of the first mode that fits.
 func Check(ctx context.Context, by authz.Authorizer, request authz.Attributes, wanted authn.User) (*Granted, error) {
 	asks := &asking{ctx: ctx, by: by, request: request}
-	var first error
-	for _, m := range modesOf(request.User, wanted) {
-		granted, err := m.check(asks, wanted)
-		if err == nil {
+	var first *refusal
+	for _, check := range modesOf(request.User, wanted) {
+		granted, refused := check(asks, wanted)
+		if refused == nil {
 			return granted, nil
 		}
-		if refused := (*refusal)(nil); !errors.As(err, &refused) {
-			return nil, err
-		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, refused)
 	}
-	var refused *refusal
-	errors.As(first, &refused)
-	return nil, authz.Forbidden(refused.attributes, refused.reason)
+	if asks.failure != nil {
+		return nil, fmt.Errorf("impersonation cannot be authorized: %w", asks.failure)
+	}
+	return nil, authz.Forbidden(first.attributes, first.reason)
 }
 
-// mode is a way to impersonate.
-type mode struct {
-	name  string // "" in the old mode
-	check func(a *asking, wanted authn.User) (*Granted, error)
-}
+// mode is a way to impersonate. It returns the user, or why the requestor may not act as it.
+type mode func(a *asking, wanted authn.User) (*Granted, *refusal)
 
 // modesOf returns the modes that fit a user, in order. There is at least one.
 func modesOf(requestor *authn.User, wanted authn.User) []mode {
-	old := mode{"", checkOld}
 	nameOnly := wanted.UID == "" && len(wanted.Groups) == 0 && len(wanted.Extra) == 0
-	node, isNode := strings.CutPrefix(wanted.Name, nodePrefix)
-	isNode = isNode && node != ""
+	node, isNode := splitNode(wanted.Name)
 	namespace, name, isAccount := authn.SplitServiceAccount(wanted.Name)
 	switch {
 	case isNode && nameOnly:
-		arbitrary := mode{"arbitrary-node", checkNode("arbitrary-node", node)}
+		arbitrary := checkNode("arbitrary-node", node)
 		if own := requestor.Extra[nodeNameKey]; isServiceAccount(requestor) && len(own) == 1 && own[0] == node {
-			return []mode{{"associated-node", checkNode("associated-node", "*")}, arbitrary, old}
+			return []mode{checkNode("associated-node", "*"), arbitrary, checkOld}
 		}
-		return []mode{arbitrary, old}
+		return []mode{arbitrary, checkOld}
 	case isAccount && nameOnly:
-		return []mode{{"serviceaccount", checkAccount(namespace, name)}, old}
+		return []mode{checkAccount(namespace, name), checkOld}
 	case isNode, isAccount:
-		return []mode{old}
+		return []mode{checkOld}
 	}
-	return []mode{{"user-info", checkInfo}, old}
+	return []mode{checkInfo, checkOld}
+}
+
+// splitNode returns the name of the node whose user has a name. ok is false if no node can have that name.
+func splitNode(user string) (node string, ok bool) {
+	node, ok = strings.CutPrefix(user, nodePrefix)
+	return node, ok && len(validation.IsDNS1123Subdomain(node)) == 0
 }
 
 func isServiceAccount(u *authn.User) bool {
@@ -122,36 +142,36 @@ func isServiceAccount(u *authn.User) bool {
 	return is
 }
 
-// checkNode returns the check of a mode for nodes. name is that of the node, or "*" for the requestor's own.
-func checkNode(mode, name string) func(*asking, authn.User) (*Granted, error) {
-	return func(a *asking, wanted authn.User) (*Granted, error) {
-		if err := a.constrained(mode, authz.Attributes{Resource: "nodes", Name: name}); err != nil {
-			return nil, err
+// checkNode returns a mode for nodes. node is the name of one, or "*" for the requestor's own.
+func checkNode(name, node string) mode {
+	return func(a *asking, wanted authn.User) (*Granted, *refusal) {
+		if refused := a.constrained(name, authz.Attributes{Resource: "nodes", Name: node}); refused != nil {
+			return nil, refused
 		}
-		return granted(mode, authn.User{Name: wanted.Name, Groups: []string{nodesGroup}}), nil
+		return granted(name, authn.User{Name: wanted.Name, Groups: []string{nodesGroup}}), nil
 	}
 }
 
-// checkAccount returns the check of the mode for service accounts.
-func checkAccount(namespace, name string) func(*asking, authn.User) (*Granted, error) {
-	return func(a *asking, wanted authn.User) (*Granted, error) {
-		const mode = "serviceaccount"
-		if err := a.constrained(mode, authz.Attributes{Resource: "serviceaccounts", Namespace: namespace, Name: name}); err != nil {
-			return nil, err
+// checkAccount returns the mode for service accounts.
+func checkAccount(namespace, account string) mode {
+	return func(a *asking, wanted authn.User) (*Granted, *refusal) {
+		const name = "serviceaccount"
+		if refused := a.constrained(name, authz.Attributes{Resource: "serviceaccounts", Namespace: namespace, Name: account}); refused != nil {
+			return nil, refused
 		}
-		return granted(mode, wanted), nil
+		return granted(name, wanted), nil
 	}
 }
 
-// checkInfo is the check of the mode for other users.
-func checkInfo(a *asking, wanted authn.User) (*Granted, error) {
-	const mode = "user-info"
-	if err := a.constrained(mode, authz.Attributes{Resource: "users", Name: wanted.Name}); err != nil {
-		return nil, err
+// checkInfo is the mode for other users.
+func checkInfo(a *asking, wanted authn.User) (*Granted, *refusal) {
+	const name = "user-info"
+	if refused := a.constrained(name, authz.Attributes{Resource: "users", Name: wanted.Name}); refused != nil {
+		return nil, refused
 	}
-	verb := impersonate + ":" + mode
-	if err := a.uid(verb, wanted.UID); err != nil {
-		return nil, err
+	verb := impersonate + ":" + name
+	if refused := a.uid(verb, wanted.UID); refused != nil {
+		return nil, refused
 	}
 	for _, g := range wanted.Groups {
 		switch g {
@@ -161,41 +181,36 @@ func checkInfo(a *asking, wanted authn.User) (*Granted, error) {
 			return nil, a.refuse(verb, authz.Attributes{Resource: "groups"}, "impersonating the empty string group is not allowed")
 		}
 	}
-	if err := a.each(verb, authz.Attributes{Resource: "groups"}, wanted.Groups); err != nil {
-		return nil, err
+	if refused := a.groups(verb, wanted.Groups); refused != nil {
+		return nil, refused
 	}
-	for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
-		if errs := validation.IsDomainPrefixedPath(field.NewPath("extra", "key"), key); len(errs) > 0 {
-			return nil, a.refuse(verb, authz.Attributes{Resource: "userextras"}, "impersonating an invalid key in extra is not allowed: "+errs.ToAggregate().Error())
-		}
-		if err := a.each(verb, authz.Attributes{Resource: "userextras", Subresource: key}, wanted.Extra[key]); err != nil {
-			return nil, err
-		}
+	if refused := a.extras(verb, wanted.Extra); refused != nil {
+		return nil, refused
 	}
-	return granted(mode, wanted), nil
+	return granted(name, wanted), nil
 }
 
-// checkOld is the check of the mode of Kubernetes before constrained impersonation.
-func checkOld(a *asking, wanted authn.User) (*Granted, error) {
+// checkOld is the mode of Kubernetes before constrained impersonation.
+func checkOld(a *asking, wanted authn.User) (*Granted, *refusal) {
 	who := authz.Attributes{Resource: "users", Name: wanted.Name, APIVersion: "v1"}
 	if namespace, name, ok := authn.SplitServiceAccount(wanted.Name); ok {
 		who.Resource, who.Namespace, who.Name = "serviceaccounts", namespace, name
 	}
-	if err := a.may(impersonate, who); err != nil {
-		return nil, err
+	if refused := a.may(impersonate, who); refused != nil {
+		return nil, refused
 	}
-	if err := a.uid(impersonate, wanted.UID); err != nil {
-		return nil, err
+	if refused := a.uid(impersonate, wanted.UID); refused != nil {
+		return nil, refused
 	}
 	for _, g := range wanted.Groups {
-		if err := a.may(impersonate, authz.Attributes{Resource: "groups", Name: g, APIVersion: "v1"}); err != nil {
-			return nil, err
+		if refused := a.may(impersonate, authz.Attributes{Resource: "groups", Name: g, APIVersion: "v1"}); refused != nil {
+			return nil, refused
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
 		for _, value := range wanted.Extra[key] {
-			if err := a.may(impersonate, authz.Attributes{APIGroup: group, APIVersion: "v1", Resource: "userextras", Subresource: key, Name: value}); err != nil {
-				return nil, err
+			if refused := a.may(impersonate, authz.Attributes{APIGroup: group, APIVersion: "v1", Resource: "userextras", Subresource: key, Name: value}); refused != nil {
+				return nil, refused
 			}
 		}
 	}
@@ -210,12 +225,12 @@ func granted(mode string, u authn.User) *Granted {
 	if namespace, name, ok := authn.SplitServiceAccount(u.Name); ok && len(u.Groups) == 0 {
 		u.Groups = authn.ServiceAccount(namespace, name).Groups
 	}
-	all := authn.AuthenticatedAll
-	if u.Name == authn.AnonymousUser {
-		all = authn.UnauthenticatedAll
-	}
-	if !u.InGroup(authn.AuthenticatedAll) && !u.InGroup(authn.UnauthenticatedAll) {
-		u.Groups = append(u.Groups, all)
+	switch {
+	case u.InGroup(authn.UnauthenticatedAll):
+	case u.Name == authn.AnonymousUser:
+		u.Groups = append(u.Groups, authn.UnauthenticatedAll)
+	case !u.InGroup(authn.AuthenticatedAll):
+		u.Groups = append(u.Groups, authn.AuthenticatedAll)
 	}
 	g := &Granted{User: u}
 	if mode != "" {
@@ -229,29 +244,28 @@ type asking struct {
 	ctx     context.Context
 	by      authz.Authorizer
 	request authz.Attributes
+	failure error // the first of the authorizer
 }
 
-// refusal is the error for a missing permission.
+// refusal is a missing permission.
 type refusal struct {
 	attributes authz.Attributes
 	reason     string
 }
 
-func (r *refusal) Error() string { return authz.ForbiddenMessage(r.attributes) }
-
 // constrained asks for the two permissions of a mode: on the request, and for the user.
-func (a *asking) constrained(mode string, who authz.Attributes) error {
+func (a *asking) constrained(mode string, who authz.Attributes) *refusal {
 	on := a.request
 	on.Verb = impersonate + "-on:" + mode + ":" + on.Verb
-	if err := a.ask(on); err != nil {
-		return err
+	if refused := a.ask(on); refused != nil {
+		return refused
 	}
 	who.APIGroup, who.APIVersion = group, "v1"
 	return a.may(impersonate+":"+mode, who)
 }
 
 // uid asks for a UID, unless it is empty.
-func (a *asking) uid(verb, uid string) error {
+func (a *asking) uid(verb, uid string) *refusal {
 	if uid == "" {
 		return nil
 	}
@@ -261,43 +275,88 @@ func (a *asking) uid(verb, uid string) error {
 // manyValues is the number of values from which the permission for all values is asked for first.
 const manyValues = 4
 
-// each asks for a resource of the group authentication.k8s.io with each of several names. If there are many, the name "*" is enough.
-func (a *asking) each(verb string, of authz.Attributes, names []string) error {
-	of.APIGroup, of.APIVersion = group, "v1"
-	if len(names) >= manyValues {
-		of.Name = "*"
-		if a.may(verb, of) == nil {
-			return nil
-		}
+// groups asks for each of several groups. If there are many, the permission for the name "*" is enough.
+func (a *asking) groups(verb string, names []string) *refusal {
+	of := authz.Attributes{APIGroup: group, APIVersion: "v1", Resource: "groups"}
+	if len(names) >= manyValues && a.all(verb, of) {
+		return nil
 	}
-	for _, of.Name = range names {
-		if err := a.may(verb, of); err != nil {
-			return err
+	return a.each(verb, of, names)
+}
+
+// extras asks for each value of extra attributes. If there are many, the permission for the key "*" and the name "*" is enough.
+func (a *asking) extras(verb string, extra map[string][]string) *refusal {
+	of := authz.Attributes{APIGroup: group, APIVersion: "v1", Resource: "userextras"}
+	keys := slices.Sorted(maps.Keys(extra))
+	values := 0
+	for _, key := range keys {
+		if reason := invalidExtra(key, extra[key]); reason != "" {
+			return a.refuse(verb, of, reason)
+		}
+		values += len(extra[key])
+	}
+	of.Subresource = "*"
+	if values >= manyValues && a.all(verb, of) {
+		return nil
+	}
+	for _, of.Subresource = range keys {
+		if refused := a.each(verb, of, extra[of.Subresource]); refused != nil {
+			return refused
 		}
 	}
 	return nil
 }
 
+// invalidExtra returns why nobody may have an extra attribute in the mode user-info, or "".
+func invalidExtra(key string, values []string) string {
+	if key == "" {
+		return "impersonating the empty string key in extra is not allowed"
+	}
+	if errs := validation.IsDomainPrefixedPath(field.NewPath("extra", "key"), key); len(errs) > 0 {
+		return "impersonating an invalid key in extra is not allowed: " + errs.ToAggregate().Error()
+	}
+	if slices.Contains(values, "") {
+		return "impersonating the empty string value in extra is not allowed"
+	}
+	return ""
+}
+
+// each asks for a resource with each of several names.
+func (a *asking) each(verb string, of authz.Attributes, names []string) *refusal {
+	for _, of.Name = range names {
+		if refused := a.may(verb, of); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// all asks for a resource with the name "*".
+func (a *asking) all(verb string, of authz.Attributes) bool {
+	of.Name = "*"
+	return a.may(verb, of) == nil
+}
+
 // may asks for the permission to use a verb on a resource.
-func (a *asking) may(verb string, on authz.Attributes) error {
+func (a *asking) may(verb string, on authz.Attributes) *refusal {
 	on.User, on.Verb, on.ResourceRequest = a.request.User, verb, true
 	return a.ask(on)
 }
 
-// ask returns a *refusal if the authorizer does not allow a request, and its error if it fails.
-func (a *asking) ask(on authz.Attributes) error {
+// ask returns nil if the authorizer allows a request. It remembers that the authorizer failed.
+func (a *asking) ask(on authz.Attributes) *refusal {
 	verdict, reason, err := a.by.Authorize(a.ctx, on)
-	switch {
-	case verdict == authz.Allow:
+	if verdict == authz.Allow {
 		return nil
-	case err != nil:
-		return fmt.Errorf("impersonation cannot be authorized: %w", err)
+	}
+	if a.failure == nil {
+		a.failure = err
 	}
 	return &refusal{on, reason}
 }
 
-// refuse returns the error for what nobody may do.
-func (a *asking) refuse(verb string, on authz.Attributes, reason string) error {
+// refuse returns the refusal of what nobody may do.
+func (a *asking) refuse(verb string, on authz.Attributes, reason string) *refusal {
 	on.User, on.Verb, on.ResourceRequest, on.APIGroup, on.APIVersion = a.request.User, verb, true, group, "v1"
 	return &refusal{on, reason}
 }

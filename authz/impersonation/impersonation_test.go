@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +22,8 @@ import (
 )
 
 // recorded is what kube-apiserver 1.37.1 answered to a requestor with the permissions of a set of rules. Each request had a new
-// requestor, since kube-apiserver remembers what a requestor did.
+// requestor, since kube-apiserver remembers what a requestor did. Requests for which its words vary from time to time are left out:
+// those in which several extra attributes are wrong or refused. Members of the group he-ssr may create SelfSubjectReviews.
 type recorded struct {
 	Rules    map[string][]rbacv1.PolicyRule
 	Requests []struct {
@@ -88,31 +89,43 @@ func attributesOf(t *testing.T, method, path string) authz.Attributes {
 	return authz.Attributes{}
 }
 
+// userOf returns the user whom headers name.
+func userOf(headers [][2]string) authn.User {
+	var u authn.User
+	for _, h := range headers {
+		switch name, value := h[0], h[1]; name {
+		case "Impersonate-User":
+			u.Name = value
+		case "Impersonate-Uid":
+			u.UID = value
+		case "Impersonate-Group":
+			u.Groups = append(u.Groups, value)
+		default:
+			if u.Extra == nil {
+				u.Extra = map[string][]string{}
+			}
+			key := authn.ExtraKey(strings.TrimPrefix(name, "Impersonate-Extra-"))
+			u.Extra[key] = append(u.Extra[key], value)
+		}
+	}
+	return u
+}
+
 // TestAsKubeAPIServer checks that requests are allowed and refused as by kube-apiserver, with its messages and its groups.
 func TestAsKubeAPIServer(t *testing.T) {
 	all := read(t)
 	for _, r := range all.Requests {
 		name := fmt.Sprint(r.Rules, " ", r.Node, " ", r.Method, " ", r.Path, " ", r.Headers)
-		headers := http.Header{}
-		for _, h := range r.Headers {
-			headers.Add(h[0], h[1])
-		}
-		wanted, err := impersonation.FromHeaders(headers)
-		if (r.Code == http.StatusBadRequest) != (err != nil) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if wanted == nil {
-			if err == nil && r.User != nil && r.User.Username != "requestor" {
-				t.Errorf("%s: impersonates nobody", name)
-			}
-			continue
+		wanted := userOf(r.Headers)
+		if wanted.Name == "" {
+			continue // package server/filters refuses such headers, or sees no impersonation in them
 		}
 		a := attributesOf(t, r.Method, r.Path)
 		a.User = authn.ServiceAccount("imp", "r1")
 		if r.Node != "" {
 			a.User.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {r.Node}}
 		}
-		granted, err := impersonation.Check(t.Context(), authorizerOf(t, all.Rules[r.Rules]), a, *wanted)
+		granted, err := impersonation.Check(t.Context(), authorizerOf(t, all.Rules[r.Rules]), a, wanted)
 		switch refused := strings.Contains(r.Message, `User "requestor" cannot impersonate`); {
 		case refused != (err != nil):
 			t.Errorf("%s: error %v, want %d %s", name, err, r.Code, r.Message)
@@ -147,57 +160,56 @@ func TestConstraint(t *testing.T) {
 	}
 }
 
-// TestAuthorizerThatFails checks that the error of an authorizer is no refusal and no permission.
+// TestAuthorizerThatFails checks that the error of an authorizer is no permission, that it does not keep a later mode from allowing
+// the impersonation, and that it is returned if no mode does.
 func TestAuthorizerThatFails(t *testing.T) {
 	broken := errors.New("broken")
-	fails := authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) {
-		return authz.NoOpinion, "", broken
-	})
-	_, err := impersonation.Check(t.Context(), fails, authz.Attributes{User: &authn.User{Name: "u"}, Verb: "get"}, authn.User{Name: "x"})
-	if !errors.Is(err, broken) || apierrors.IsForbidden(err) {
-		t.Error(err)
-	}
-}
-
-func TestFromHeadersIsBounded(t *testing.T) {
-	h := http.Header{"Impersonate-User": {"x"}}
-	for range impersonation.MaxValues {
-		h.Add("Impersonate-Group", "g")
-	}
-	if u, err := impersonation.FromHeaders(h); err != nil || len(u.Groups) != impersonation.MaxValues {
-		t.Error(err)
-	}
-	h.Add("Impersonate-Extra-K", "v")
-	if _, err := impersonation.FromHeaders(h); !apierrors.IsBadRequest(err) {
-		t.Errorf("too many values: %v", err)
-	}
-}
-
-func FuzzHeaders(f *testing.F) {
-	f.Add("Impersonate-User: x\nImpersonate-Extra-Example.com%2fS: v\nimpersonate-uid: 1\nAccept: a")
-	f.Fuzz(func(t *testing.T, text string) {
-		h := http.Header{}
-		for line := range strings.SplitSeq(text, "\n") {
-			if name, value, ok := strings.Cut(line, ": "); ok {
-				h[http.CanonicalHeaderKey(name)] = append(h[http.CanonicalHeaderKey(name)], value)
+	for name, test := range map[string]struct {
+		fails, allows []string // verbs or names
+		wanted        authn.User
+		constraint    string // of the mode that allows it; "none": none does
+		failed        bool
+	}{
+		"always":                                {fails: []string{""}, constraint: "none", failed: true},
+		"for the request, the old mode allows":  {fails: []string{"impersonate-on:user-info:get"}, allows: []string{"impersonate"}},
+		"for the user, the old mode allows":     {fails: []string{"impersonate:user-info"}, allows: []string{"impersonate-on:user-info:get", "impersonate"}},
+		"for the request, the old mode refuses": {fails: []string{"impersonate-on:user-info:get"}, constraint: "none", failed: true},
+		"in the old mode, the first refuses":    {fails: []string{"impersonate"}, constraint: "none", failed: true},
+		"in the old mode, the first allows":     {fails: []string{"impersonate"}, allows: []string{"impersonate-on:user-info:get", "impersonate:user-info"}, constraint: "impersonate:user-info"},
+		"nowhere":                               {constraint: "none"},
+		"for one node, all nodes are allowed": {
+			fails: []string{"impersonate-on:associated-node:get"}, allows: []string{"impersonate-on:arbitrary-node:get", "impersonate:arbitrary-node"},
+			wanted: authn.User{Name: "system:node:n1"}, constraint: "impersonate:arbitrary-node",
+		},
+		"for all groups, each is allowed": {
+			fails: []string{"*"}, allows: []string{"impersonate-on:user-info:get", "impersonate:user-info"},
+			wanted: authn.User{Name: "x", Groups: []string{"a", "b", "c", "d"}}, constraint: "impersonate:user-info",
+		},
+	} {
+		authorizer := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+			is := func(what string) bool { return what == "" || what == a.Verb || what == a.Name }
+			switch {
+			case slices.ContainsFunc(test.fails, is):
+				return authz.NoOpinion, "", broken
+			case slices.ContainsFunc(test.allows, is):
+				return authz.Allow, "", nil
 			}
+			return authz.NoOpinion, "", nil
+		})
+		requestor := authn.ServiceAccount("imp", "r1")
+		requestor.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}
+		if test.wanted.Name == "" {
+			test.wanted.Name = "x"
 		}
-		before := h.Clone()
-		user, err := impersonation.FromHeaders(h)
-		left := impersonation.Strip(h)
-		if diff := cmp.Diff(before, h); diff != "" {
-			t.Errorf("the headers were changed: %s", diff)
-		}
-		if user != nil && (user.Name == "" || err != nil) {
-			t.Errorf("%+v, %v", user, err)
-		}
-		if again, err := impersonation.FromHeaders(left); again != nil || err != nil {
-			t.Errorf("after Strip: %+v, %v", again, err)
-		}
-		for name, values := range left {
-			if diff := cmp.Diff(before[name], values); diff != "" || strings.HasPrefix(strings.ToLower(name), "impersonate-extra-") {
-				t.Errorf("after Strip: %s %s", name, diff)
+		granted, err := impersonation.Check(t.Context(), authorizer, authz.Attributes{User: requestor, Verb: "get"}, test.wanted)
+		if test.constraint == "none" {
+			if granted != nil || errors.Is(err, broken) != test.failed || apierrors.IsForbidden(err) == test.failed {
+				t.Errorf("%s: %+v, %v", name, granted, err)
 			}
+			continue
 		}
-	})
+		if err != nil || granted.Constraint != test.constraint {
+			t.Errorf("%s: %+v, %v", name, granted, err)
+		}
+	}
 }

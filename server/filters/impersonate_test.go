@@ -18,8 +18,10 @@ import (
 func TestImpersonate(t *testing.T) {
 	mayBeAlice := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
 		switch {
-		case a.User.Name == "broken":
+		case a.User.Name == "broken", a.User.Name == "half" && a.Verb != "impersonate":
 			return authz.NoOpinion, "", errors.New("no answer")
+		case a.User.Name == "half":
+			return authz.Allow, "", nil
 		case a.User.InGroup("system:masters") && (a.Resource != "users" || a.Name == "alice"):
 			return authz.Allow, "", nil
 		}
@@ -36,18 +38,20 @@ func TestImpersonate(t *testing.T) {
 		headers http.Header
 		want    result
 	}{
-		"no headers":      {root, http.Header{"Accept": {"a"}}, result{200, "", root}},
-		"a user":          {root, http.Header{"Impersonate-User": {"alice"}}, result{200, "", &authn.User{Name: "alice", Groups: []string{"system:authenticated"}}}},
-		"no name":         {root, http.Header{"Impersonate-User": {""}}, result{200, "", root}},
-		"another header":  {root, http.Header{"Impersonate-Other": {"x"}}, result{200, "", root}},
-		"another user":    {root, http.Header{"Impersonate-User": {"bob"}}, result{403, `users.authentication.k8s.io \"bob\" is forbidden: User \"root\" cannot impersonate:user-info resource \"users\"`, nil}},
-		"without rights":  {&authn.User{Name: "eve"}, http.Header{"Impersonate-User": {"alice"}}, result{403, `User \"eve\" cannot impersonate-on:user-info:list resource \"widgets\"`, nil}},
-		"without a user":  {nil, http.Header{"Impersonate-User": {"alice"}}, result{403, `User \"\" cannot impersonate-on`, nil}},
-		"broken":          {&authn.User{Name: "broken"}, http.Header{"Impersonate-User": {"alice"}}, result{500, "no answer", nil}},
-		"a group alone":   {root, http.Header{"Impersonate-Group": {"g"}}, result{400, "without impersonating a user name", nil}},
-		"a UID alone":     {root, http.Header{"Impersonate-Uid": {"1"}}, result{400, "without impersonating a user name", nil}},
-		"an extra alone":  {root, http.Header{"Impersonate-Extra-Scopes": {"view"}}, result{400, "without impersonating a user name", nil}},
-		"a very long one": {root, http.Header{"Impersonate-User": {strings.Repeat("<", 900_000)}}, result{403, "... (truncated, 900000 bytes in all)", nil}},
+		"no headers":       {root, http.Header{"Accept": {"a"}}, result{200, "", root}},
+		"a user":           {root, http.Header{"Impersonate-User": {"alice"}}, result{200, "", &authn.User{Name: "alice", Groups: []string{"system:authenticated"}}}},
+		"no name":          {root, http.Header{"Impersonate-User": {""}}, result{200, "", root}},
+		"another header":   {root, http.Header{"Impersonate-Other": {"x"}}, result{200, "", root}},
+		"another user":     {root, http.Header{"Impersonate-User": {"bob"}}, result{403, `users.authentication.k8s.io \"bob\" is forbidden: User \"root\" cannot impersonate:user-info resource \"users\"`, nil}},
+		"without rights":   {&authn.User{Name: "eve"}, http.Header{"Impersonate-User": {"alice"}}, result{403, `User \"eve\" cannot impersonate-on:user-info:list resource \"widgets\"`, nil}},
+		"without a user":   {nil, http.Header{"Impersonate-User": {"alice"}}, result{403, `User \"\" cannot impersonate-on`, nil}},
+		"broken":           {&authn.User{Name: "broken"}, http.Header{"Impersonate-User": {"alice"}}, result{500, "no answer", nil}},
+		"broken, one mode": {&authn.User{Name: "half"}, http.Header{"Impersonate-User": {"alice"}}, result{200, "", &authn.User{Name: "alice", Groups: []string{"system:authenticated"}}}},
+		"too many groups":  {root, http.Header{"Impersonate-User": {"alice"}, "Impersonate-Group": make([]string, 1001)}, result{400, "1001 groups and values of extra attributes; at most 1000 are allowed", nil}},
+		"a group alone":    {root, http.Header{"Impersonate-Group": {"g"}}, result{400, "without impersonating a user name", nil}},
+		"a UID alone":      {root, http.Header{"Impersonate-Uid": {"1"}}, result{400, "without impersonating a user name", nil}},
+		"an extra alone":   {root, http.Header{"Impersonate-Extra-Scopes": {"view"}}, result{400, "without impersonating a user name", nil}},
+		"a very long one":  {root, http.Header{"Impersonate-User": {strings.Repeat("<", 900_000)}}, result{403, "... (truncated, 900000 bytes in all)", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/widgets", nil)

@@ -1,4 +1,4 @@
-package impersonation
+package filters
 
 import (
 	"fmt"
@@ -18,13 +18,16 @@ const (
 	extraPrefix = "Impersonate-Extra-"
 )
 
-// FromHeaders returns the user whom the headers of a request name, or nil if the request impersonates nobody. The first value of
+// maxImpersonated is the maximum number of groups and of values of extra attributes that a request may impersonate.
+const maxImpersonated = 1000
+
+// impersonated returns the user whom the headers of a request name, or nil if the request impersonates nobody. The first value of
 // Impersonate-User is the name, the first of Impersonate-Uid the UID, and all of Impersonate-Group are groups. The values of headers
 // Impersonate-Extra-KEY are extra attributes: see authn.ExtraKey.
 //
-// FromHeaders returns an apierrors.StatusError with the code 400 if the headers name no user but something else, or have more than
-// MaxValues groups and values.
-func FromHeaders(h http.Header) (*authn.User, error) {
+// The error is an apierrors.StatusError with the code 400 if the headers name no user but something else, or have more than
+// maxImpersonated groups and values.
+func impersonated(h http.Header) (*authn.User, error) {
 	u := authn.User{Name: h.Get(userHeader), UID: h.Get(uidHeader), Groups: slices.Clone(h[groupHeader])}
 	values := len(u.Groups)
 	for _, name := range extraHeaders(h) {
@@ -36,8 +39,8 @@ func FromHeaders(h http.Header) (*authn.User, error) {
 		values += len(h[name])
 	}
 	switch {
-	case values > MaxValues:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request impersonates a user with %d groups and values of extra attributes; at most %d are allowed", values, MaxValues))
+	case values > maxImpersonated:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request impersonates a user with %d groups and values of extra attributes; at most %d are allowed", values, maxImpersonated))
 	case u.Name != "":
 		return &u, nil
 	case u.UID != "" || values > 0:
@@ -46,9 +49,9 @@ func FromHeaders(h http.Header) (*authn.User, error) {
 	return nil, nil
 }
 
-// Strip returns h without the headers that FromHeaders reads, so that nothing behind the check reads or forwards them. It does not
-// change h, and returns h itself if there are none.
-func Strip(h http.Header) http.Header {
+// withoutImpersonation returns h without the headers that impersonated reads, so that nothing behind the check reads or forwards
+// them. It does not change h, and returns h itself if there are none.
+func withoutImpersonation(h http.Header) http.Header {
 	names := extraHeaders(h)
 	for _, name := range []string{userHeader, uidHeader, groupHeader} {
 		if _, there := h[name]; there {

@@ -21,6 +21,7 @@ func (s *Server) look() {
 // serve everything that its extensions serve at the start. It returns false soon after ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
 	pauses := background.Doubling(time.Millisecond, time.Second)
+	var reasons repeated
 	for {
 		err := s.askReady(ctx)
 		if err == nil {
@@ -30,7 +31,9 @@ func (s *Server) waitReady(ctx context.Context) bool {
 		if ctx.Err() != nil || s.life.Err() != nil {
 			return false
 		}
-		s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
+		if reasons.take(time.Now(), err.Error()) {
+			s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
+		}
 		select {
 		case <-time.After(pauses.Step()):
 		case <-ctx.Done():

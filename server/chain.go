@@ -116,7 +116,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterCORS, filters.CORS(o.Serving.AllowOrigin)},                             // before authentication: a preflight request has no credentials
 		{FilterPolicy, filters.Policy(s.policy)},                                      // one state of all policy for the rest of the request
 		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
-			Audiences: o.Policy.Audiences, Strip: s.policy.strip, Failed: s.unauthenticated, Answered: auditor.Answered,
+			Audiences: o.Policy.Audiences, Strip: s.policy.withoutCredentials, Failed: s.unauthenticated, Answered: auditor.Answered,
 		})}, // before anything that depends on the user
 		{FilterAudit, filters.Audit(auditor)},                                    // after authentication: policies name users; before anybody can refuse the request
 		{FilterImpersonate, filters.Impersonate(m.Authorizer(pinned{s.policy}))}, // behind audit, which has both users; before anything that depends on the user

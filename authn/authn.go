@@ -9,7 +9,9 @@ package authn
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,6 +44,17 @@ func (u *User) InGroup(group string) bool {
 		}
 	}
 	return false
+}
+
+// Clone returns a copy of u that shares no slices and maps with it.
+func (u *User) Clone() *User {
+	out := *u
+	out.Groups = slices.Clone(u.Groups)
+	out.Extra = maps.Clone(u.Extra)
+	for key, values := range out.Extra {
+		out.Extra[key] = slices.Clone(values)
+	}
+	return &out
 }
 
 // Response is a successful authentication. Its User has a name. The receiver must not change the slices and maps in it.

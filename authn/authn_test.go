@@ -201,3 +201,35 @@ func TestWithAnonymousAtPaths(t *testing.T) {
 		t.Errorf("a wrong credential became %s", got)
 	}
 }
+
+// Authenticators of fixed users share nothing with the users that they are given.
+func TestFixedUsersAreCopied(t *testing.T) {
+	own := func() authn.User {
+		return authn.User{Name: "jane", UID: "1", Groups: []string{"a"}, Extra: map[string][]string{"k": {"v"}}}
+	}
+	first, second, third := own(), own(), own()
+	tokens := authn.StaticTokens(map[string]authn.User{"token": first})
+	passwords := authn.BasicAuth([]authn.Password{{Password: "secret", User: second}})
+	clone := third.Clone()
+	for _, u := range []authn.User{first, second, third} {
+		u.Groups[0], u.Extra["k"][0], u.Extra["more"] = "b", "w", []string{"x"}
+	}
+	byToken, err := tokens.AuthenticateToken(t.Context(), "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/", http.NoBody)
+	r.SetBasicAuth("jane", "secret")
+	byPassword, err := passwords.Authenticate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, u := range map[string]authn.User{"token": byToken.User, "password": byPassword.User, "clone": *clone} {
+		if diff := cmp.Diff(own(), u); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if u := (&authn.User{Name: "x"}).Clone(); u.Groups != nil || u.Extra != nil {
+		t.Errorf("%#v", u)
+	}
+}

@@ -63,12 +63,13 @@ func ReadPasswords(r io.Reader) ([]Password, error) {
 
 // BasicAuth authenticates requests by the name and password of a user, in the header "Authorization: Basic" of RFC 7617. The result
 // is an error if they are not those of a user, or if the header cannot be read. Passwords are stored and compared as keyed hashes;
-// a request with the name of no user takes the same time as one with a wrong password.
+// a request with the name of no user takes the same time as one with a wrong password. The
+// users are copied.
 func BasicAuth(users []Password) Authenticator {
 	b := &basicAuth{users: make(map[string]basicUser, len(users)), key: make([]byte, sha256.Size)}
 	_, _ = rand.Read(b.key) // never fails
 	for _, one := range users {
-		b.users[one.User.Name] = basicUser{b.hash(one.Password), one.User}
+		b.users[one.User.Name] = basicUser{b.hash(one.Password), *one.User.Clone()}
 	}
 	return b
 }

@@ -88,13 +88,12 @@ func (a audienceTokens) Ready(ctx context.Context) error { return ready(ctx, a.t
 
 // StaticTokens returns an authenticator for a fixed set of bearer tokens and their users. It may be used concurrently. Tokens are
 // stored and compared as keyed hashes, so that neither the memory nor the time of a response reveals a token. An empty token has
-// no user.
+// no user. The users are copied.
 func StaticTokens(users map[string]User) TokenAuthenticator {
 	s := &staticTokens{users: make(map[[sha256.Size]byte]User, len(users))}
 	_, _ = rand.Read(s.key[:]) // never fails
 	for token, user := range users {
-		user.Groups = slices.Clone(user.Groups)
-		s.users[s.hash(token)] = user
+		s.users[s.hash(token)] = *user.Clone()
 	}
 	return s
 }

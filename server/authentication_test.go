@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -244,4 +246,49 @@ type tokensOf func(token string) (*authn.Response, error)
 
 func (f tokensOf) AuthenticateToken(_ context.Context, token string) (*authn.Response, error) {
 	return f(token)
+}
+
+// No handler sees the headers of a proxy, also if WrapAuthenticator returns an authenticator that says nothing about headers.
+func TestHeadersOfProxiesAreRemovedUnderAWrapper(t *testing.T) {
+	t.Parallel()
+	proxy := func(header string) authn.Authenticator {
+		p, err := authn.AuthenticatingProxy(authn.ProxyOptions{Roots: func() *x509.CertPool { return nil }, User: []string{header}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	seen := make(chan http.Header, 1)
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Policy.Authenticator = proxy("X-Own-User")
+	o.Policy.WrapAuthenticator = func(own authn.Authenticator) authn.Authenticator { return authn.Func(own.Authenticate) }
+	o.Serving.Filters = func(l []server.NamedFilter) []server.NamedFilter {
+		return server.InsertAfter(l, server.FilterMetrics, server.NamedFilter{Name: "see", Filter: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				seen <- r.Header.Clone()
+				next.ServeHTTP(w, r)
+			})
+		}})
+	}
+	srv, err := server.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	member := server.ExtensionFunc(func(h *server.Host) error { return h.Authenticate(authn.RequestHeader, proxy("X-Member-User")) })
+	if err := srv.Install(member); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "GET", widgetsPath, http.NoBody)
+	r.Header = http.Header{
+		"Authorization": {"Bearer " + srv.Credentials().Token},
+		"X-Own-User":    {"a"}, "X-Member-User": {"b"}, "X-Kept": {"c"},
+	}
+	w := httptest.NewRecorder()
+	srv.Handler().ServeHTTP(w, r)
+	wantCode(t, http.StatusOK, w.Code, w.Body.String())
+	h := <-seen
+	if h.Get("X-Own-User") != "" || h.Get("X-Member-User") != "" || h.Get("X-Kept") != "c" {
+		t.Errorf("the handler sees %v", h)
+	}
 }

@@ -79,10 +79,16 @@ func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedF
 func insert(chain []NamedFilter, name string, offset int, more []NamedFilter) []NamedFilter {
 	at := slices.IndexFunc(chain, func(f NamedFilter) bool { return f.Name == name })
 	if at < 0 {
-		return append(slices.Clone(chain), NamedFilter{Name: name}) // an error, as it has no Filter
+		return append(slices.Clone(chain), NamedFilter{name, noPlace})
 	}
 	return slices.Insert(slices.Clone(chain), at+offset, more...)
 }
+
+// noPlace is the filter that insert adds under a name that the chain does not have. buildHandler makes an error of it.
+func noPlace(next http.Handler) http.Handler { return misplaced{next} }
+
+// misplaced is the handler of noPlace.
+type misplaced struct{ http.Handler }
 
 // chain returns the filter chain, outermost filter first. The comment of each filter has the reason for its place.
 func (s *Server) chain() []NamedFilter {
@@ -111,7 +117,7 @@ func (s *Server) chain() []NamedFilter {
 		{FilterCORS, filters.CORS(o.Serving.AllowOrigin)},                             // before authentication: a preflight request has no credentials
 		{FilterPolicy, filters.Policy(s.policy)},                                      // one state of all policy for the rest of the request
 		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
-			Audiences: o.Policy.Audiences, Strip: s.policy.strip, Failed: s.unauthenticated, Answered: auditor.Answered,
+			Audiences: o.Policy.Audiences, Strip: s.policy.withoutCredentials, Failed: s.unauthenticated, Answered: auditor.Answered,
 		})}, // before anything that depends on the user
 		{FilterAudit, filters.Audit(auditor)},                                    // after authentication: policies name users; before anybody can refuse the request
 		{FilterImpersonate, filters.Impersonate(m.Authorizer(pinned{s.policy}))}, // behind audit, which has both users; before anything that depends on the user
@@ -149,6 +155,7 @@ func (s *Server) Chain() []string {
 // buildHandler puts the chain around the router.
 func (s *Server) buildHandler() (http.Handler, error) {
 	s.filters = s.chain()
+	places := s.Chain()
 	if s.opts.Serving.Filters != nil {
 		var err error
 		if s.opts.Serving.TrustFilters {
@@ -160,10 +167,14 @@ func (s *Server) buildHandler() (http.Handler, error) {
 	h := s.set.Handler()
 	for _, f := range slices.Backward(s.filters) {
 		if f.Filter == nil {
-			return nil, fmt.Errorf("server: Serving.Filters: the filter %q is nil: set its Filter, or insert before or after one of %s", f.Name, strings.Join(s.Chain(), ", "))
+			return nil, fmt.Errorf("server: Serving.Filters: the filter %q is nil: set its Filter, or leave it out", f.Name)
 		}
-		if h = f.Filter(h); h == nil {
+		h = f.Filter(h)
+		if h == nil {
 			return nil, fmt.Errorf("server: Serving.Filters: the filter %q returns no handler: return one, such as the handler that it is given", f.Name)
+		}
+		if _, ok := h.(misplaced); ok {
+			return nil, fmt.Errorf("server: Serving.Filters: there is no filter %q: insert before or after one of %s", f.Name, strings.Join(places, ", "))
 		}
 	}
 	return h, nil

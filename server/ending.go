@@ -12,14 +12,13 @@ import (
 )
 
 // finish ends a server, which serves at a listener or, with the zero served, is mounted. Its steps are the whole end, in their order.
-// When ctx ends, or Close is called, the steps do not wait any more, but none is left out. A server that has failed does not wait for
-// load balancers. unfinished says that some requests have not ended, and err is that of Close.
+// When ctx ends, the steps do not wait any more, but none is left out. When Close is called, they do not wait for load balancers, for
+// requests and for the turns of watches; clients still have Serving.CloseDelay to read the ends of their answers. A server that has
+// failed does not wait for load balancers. unfinished says that some requests have not ended, and err is that of Close.
 func (s *Server) finish(ctx context.Context, at *served, failed bool) (unfinished, err error) {
 	if first := !s.leaving.Swap(true); first && !failed && s.life.Err() == nil { // /readyz fails from here on
 		s.delay(ctx, at) // load balancers see that, and BeforeStop's functions run; requests are served as before
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(s.opts.Limits.RequestTimeout, s.opts.Serving.ShutdownWatchGrace))
-	defer cancel()
 	s.refuse() // new requests are refused, with 429 or with 503
 	if !s.opts.Serving.ShutdownRetryAfter {
 		at.stopListening() // before watches end, so that their clients connect to another server
@@ -87,9 +86,20 @@ func (s *Server) refuse() {
 	s.requests.Close()
 }
 
-// drain lets requests finish, and at the same time ends the watches over Serving.ShutdownWatchGrace. The error says that some requests
-// have not finished when ctx ended.
+// drain lets requests finish, and at the same time ends the watches over Serving.ShutdownWatchGrace. Then it waits until the watches
+// have written their ends. The error says that some requests have not finished in their time.
 func (s *Server) drain(ctx context.Context) error {
+	err := s.endRequests(ctx)
+	s.awaitWatches(ctx)
+	return err
+}
+
+// endRequests waits until the requests have ended and all watches are told to end. It does not wait any more when requests have had
+// their time and watches theirs, when ctx ends, or when Close is called.
+func (s *Server) endRequests(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(s.opts.Limits.RequestTimeout, s.opts.Serving.ShutdownWatchGrace))
+	defer cancel()
+	defer context.AfterFunc(s.unclosed, cancel)()
 	watches := make(chan struct{})
 	go func() {
 		defer close(watches)
@@ -97,15 +107,11 @@ func (s *Server) drain(ctx context.Context) error {
 	}()
 	err := s.requests.Wait(ctx)
 	<-watches
-	s.awaitWatches(ctx)
 	return err
 }
 
-// endWatches ends the watches over their time, or when ctx or the server ends, and then all that ends with the server.
+// endWatches ends the watches over their time, or when ctx ends, and then all that ends with the server.
 func (s *Server) endWatches(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
 	s.lasting.EndWatches(ctx, s.opts.Serving.ShutdownWatchGrace)
 	s.end()
 }
@@ -135,6 +141,7 @@ func (s *Server) endLasting() {
 // of Close returns the error of closing the storage.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
+		s.beginClose()
 		s.end()
 		s.mu.Lock()   // a start of work has ended, or sees that the server has ended
 		s.mu.Unlock() //nolint:staticcheck // nothing is to be done in between

@@ -308,10 +308,10 @@ func TestFiltersAreInserted(t *testing.T) {
 		}, "long-running metrics own other"},
 		"before one that is not there": {func(l []server.NamedFilter) []server.NamedFilter {
 			return server.InsertBefore(l, "autorize", own)
-		}, `the filter "autorize" is nil: set its Filter, or insert before or after one of recover, unread-body,`},
+		}, `there is no filter "autorize": insert before or after one of recover, unread-body,`},
 		"a nil filter": {func(l []server.NamedFilter) []server.NamedFilter {
 			return server.InsertAfter(l, server.FilterAuthorize, server.NamedFilter{Name: "own"})
-		}, `the filter "own" is nil`},
+		}, `the filter "own" is nil: set its Filter, or leave it out`},
 		"a filter without a handler": {func(l []server.NamedFilter) []server.NamedFilter {
 			return server.InsertAfter(l, server.FilterAuthorize, server.NamedFilter{Name: "own", Filter: func(http.Handler) http.Handler { return nil }})
 		}, `the filter "own" returns no handler`},

@@ -74,6 +74,22 @@ func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
 	return dropped, true
 }
 
+// repeated bounds the log lines about a state that lasts: a reason for it is logged when it is another one than before, and again each
+// minute. The zero repeated is ready to use, by one goroutine at a time.
+type repeated struct {
+	reason string
+	logged time.Time
+}
+
+// take reports whether a line with the reason is to be logged now.
+func (r *repeated) take(now time.Time, reason string) bool {
+	if reason == r.reason && now.Sub(r.logged) < time.Minute {
+		return false
+	}
+	r.reason, r.logged = reason, now
+	return true
+}
+
 // watchSink counts and logs the events that the sink of a backend loses later, if the sink tells: see audit.Batch.OnFailure.
 func (s *Server) watchSink(b audit.Backend) {
 	if sink, ok := b.Sink.(interface{ OnFailure(func(error, int)) }); ok {

@@ -27,3 +27,20 @@ func TestLineLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestARepeatedReasonIsLoggedEachMinute(t *testing.T) {
+	var r repeated
+	began := time.Now()
+	for _, c := range []struct {
+		after  time.Duration
+		reason string
+		want   bool
+	}{
+		{0, "a", true}, {time.Second, "a", false}, {2 * time.Second, "b", true}, {time.Minute, "b", false},
+		{time.Minute + 2*time.Second, "b", true}, {time.Minute + 3*time.Second, "b", false},
+	} {
+		if got := r.take(began.Add(c.after), c.reason); got != c.want {
+			t.Errorf("%s after %s: %v", c.reason, c.after, got)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -102,8 +101,7 @@ func (l *loopback) dialer(user *authn.User) func(ctx context.Context, network, a
 	if user == nil {
 		return l.listener.DialContext
 	}
-	own := &authn.Response{User: *user}
-	own.User.Groups = slices.Clone(user.Groups)
+	own := &authn.Response{User: *user.Clone()}
 	known, _ := authn.AuthenticatedGroup(authn.Func(func(*http.Request) (*authn.Response, error) { return own, nil })).Authenticate(nil)
 	return l.listener.Dialer(known)
 }

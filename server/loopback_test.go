@@ -117,3 +117,32 @@ func TestLoopbackEnds(t *testing.T) {
 		}
 	}
 }
+
+// What the caller does to the attributes of the user afterwards has no effect.
+func TestLoopbackCopiesExtra(t *testing.T) {
+	t.Parallel()
+	seen := make(chan []string, 1)
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Serving.TrustFilters = true
+	o.Serving.Filters = func(l []server.NamedFilter) []server.NamedFilter {
+		return server.InsertAfter(l, server.FilterAuthenticate, server.NamedFilter{Name: "see", Filter: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				seen <- authn.UserFrom(r.Context()).Extra["key"]
+				next.ServeHTTP(w, r)
+			})
+		}})
+	}
+	srv, err := server.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	anna := &authn.User{Name: "anna", Extra: map[string][]string{"key": {"own"}}}
+	tr := srv.Loopback(anna)
+	anna.Extra["key"][0] = "changed"
+	code, body := call(t, &http.Client{Transport: tr}, "GET", "http://loopback/apis", "")
+	wantCode(t, http.StatusOK, code, body)
+	if got := <-seen; len(got) != 1 || got[0] != "own" {
+		t.Errorf("the user has %q", got)
+	}
+}

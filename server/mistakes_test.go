@@ -189,6 +189,9 @@ func TestMistakes(t *testing.T) {
 		{"two columns of one name", column(server.Column[*Widget]{Name: "Size", Value: value}, server.Column[*Widget]{Name: "size", Value: value})},
 		{"an option of the hub elsewhere", spoke(server.KindOptions[*SailV1Beta1]{NoCache: true})},
 		{"a filter that is nil", filter(func(l []server.NamedFilter) []server.NamedFilter { return append(l, server.NamedFilter{Name: "mine"}) })},
+		{"a filter beside one that is not there", filter(func(l []server.NamedFilter) []server.NamedFilter {
+			return server.InsertBefore(l, "nope", server.NamedFilter{Name: "mine", Filter: func(next http.Handler) http.Handler { return next }})
+		})},
 		{"a filter without a handler", filter(func(l []server.NamedFilter) []server.NamedFilter {
 			return append(l, server.NamedFilter{Name: "mine", Filter: func(http.Handler) http.Handler { return nil }})
 		})},

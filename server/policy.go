@@ -140,9 +140,11 @@ func (p *policy) authenticateByMembers(r *http.Request) (*authn.Response, error)
 	return p.taken(r.Context()).known.Authenticate(r)
 }
 
-// strip returns the headers of a request without the credentials that an authenticator reads.
-func (p *policy) strip(r *http.Request) http.Header {
-	return authn.Strip(p.whole, p.taken(r.Context()).members.Strip(r.Header))
+// withoutCredentials returns the headers of a request without the credentials that an authenticator reads. What
+// Policy.WrapAuthenticator has made of this policy need not have a method Strip.
+func (p *policy) withoutCredentials(r *http.Request) http.Header {
+	own := p.Strip(p.taken(r.Context()).members.Strip(r.Header))
+	return authn.Strip(p.whole, own)
 }
 
 // pinned authorizes by the policy that the request uses.

@@ -71,6 +71,8 @@ type Server struct {
 	draining   atomic.Bool        // requests are refused, because the server ends
 	life       context.Context    // ends with the server; watches and background work end with it
 	end        context.CancelFunc
+	unclosed   context.Context // ends when Close is called; life may end before
+	beginClose context.CancelFunc
 	probing    context.Context // ends when the storage is about to be closed; health checks end with it
 	endProbes  context.CancelFunc
 	serves     atomic.Bool            // Run or Serve was called
@@ -110,6 +112,7 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.unclosed, s.beginClose = context.WithCancel(context.Background())
 	s.failure = make(chan error, 1)
 	s.panics = background.NewPanics(opts.Observe.Logger, "a hook panicked")
 	s.probing, s.endProbes = context.WithCancel(context.Background())

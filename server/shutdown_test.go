@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -203,4 +204,147 @@ func TestShutdownWatchGraceEnds(t *testing.T) {
 		t.Error(err)
 	}
 	srv.ended <- nil
+}
+
+// heldRequests returns a Serving.Filters under which the handler of a watch sends to ended when the watch has ended, and returns when
+// release is closed. A POST sends to begun, and ends when release is closed, whatever happens to it.
+func heldRequests(begun, ended chan<- struct{}, release <-chan struct{}) func([]server.NamedFilter) []server.NamedFilter {
+	return func(chain []server.NamedFilter) []server.NamedFilter {
+		return server.InsertAfter(chain, server.FilterMetrics, server.NamedFilter{Name: "hold", Filter: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					begun <- struct{}{}
+					<-release
+					return
+				}
+				next.ServeHTTP(w, r)
+				if r.URL.Query().Has("watch") {
+					ended <- struct{}{}
+					<-release
+				}
+			})
+		}})
+	}
+}
+
+// The watches that end last have CloseDelay to write their ends, also if the time of requests is over before their turn.
+func TestShutdownAwaitsWatchesAfterTheirGrace(t *testing.T) {
+	t.Parallel()
+	ended, release := make(chan struct{}, 1), make(chan struct{})
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Limits.RequestTimeout = 10 * time.Millisecond
+	o.Serving.ShutdownWatchGrace, o.Serving.CloseDelay = 20*time.Millisecond, time.Hour
+	o.Serving.Filters = heldRequests(nil, ended, release)
+	srv, err := server.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := httptest.NewServer(srv.Handler())
+	defer foreign.Close()
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", foreign.URL+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+	watch, err := foreign.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+	shut := make(chan error, 1)
+	go func() { shut <- srv.Shutdown(t.Context()) }()
+	<-ended
+	select {
+	case err := <-shut:
+		t.Errorf("Shutdown returned %v before a watch had written its end", err)
+		shut <- nil
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {
+		t.Errorf("the watch ended with %q, %v; want a clean end", rest, err)
+	}
+	if err := <-shut; err != nil {
+		t.Error(err)
+	}
+}
+
+// Connections stay open for CloseDelay after the last watch, also if the time of requests is over before.
+func TestShutdownKeepsConnectionsAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Limits.RequestTimeout = 10 * time.Millisecond
+	o.Serving.ShutdownWatchGrace, o.Serving.CloseDelay = 20*time.Millisecond, time.Hour
+	begun, release := make(chan struct{}), make(chan struct{})
+	o.Serving.TrustFilters = true
+	o.Serving.Filters = func(chain []server.NamedFilter) []server.NamedFilter { // in front of the one that counts requests
+		return server.InsertBefore(chain, server.FilterInFlightWait, server.NamedFilter{Name: "hold", Filter: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/livez" {
+					begun <- struct{}{}
+					<-release
+				}
+				next.ServeHTTP(w, r)
+			})
+		}})
+	}
+	srv := run(t, o)
+	auth := "Bearer " + srv.Credentials().Token
+	c := srv.client(t)
+	alive := make(chan error, 1)
+	go func() {
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+"/livez", nil)
+		resp, err := c.Do(req)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		alive <- err
+	}()
+	<-begun
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", auth)
+	watch, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+	srv.stop()
+	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {
+		t.Errorf("the watch ended with %q, %v; want a clean end", rest, err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	close(release)
+	if err := <-alive; err != nil {
+		t.Errorf("a request on a connection that was open at the end: %v", err)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+}
+
+// A request that does not end holds Serve until Close is called, and not for the time of requests.
+func TestCloseEndsTheWaitForRequests(t *testing.T) {
+	t.Parallel()
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	o := server.Options{Groups: []server.Group{widgets()}}
+	o.Limits.RequestTimeout = time.Hour
+	o.Serving.CloseDelay = time.Millisecond
+	o.Serving.Filters = heldRequests(begun, nil, release)
+	srv := run(t, o)
+	finish := post(t, srv.client(t), srv.url, "Bearer "+srv.Credentials().Token)
+	<-begun
+	srv.stop()
+	select {
+	case err := <-srv.ended:
+		t.Errorf("Serve returned %v, with a request that had not ended", err)
+		srv.ended <- nil
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-srv.ended; err != nil {
+		t.Error(err)
+	}
+	srv.ended <- nil
+	close(release)
+	_ = finish
 }

@@ -3,14 +3,19 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/keelson-dev/keelson/server"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // Until the server is ready for the first time, a path that is not served is answered with 503, as it may be served soon.
@@ -108,5 +113,31 @@ func TestRequestsDoNotCheckReadiness(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
 	if h.ServeHTTP(w, r); w.Code != 503 {
 		t.Errorf("after CheckReady: %d %s", w.Code, w.Body)
+	}
+}
+
+// The log has a reason once, as long as it stays the same.
+func TestTheLogHasAReasonOnce(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zapcore.WarnLevel)
+	var asked atomic.Int64
+	o := server.Options{}
+	o.Observe.Logger = zap.New(core)
+	o.Observe.Checks = []server.Check{{Name: "definitions", ReadyOnly: true, Check: func(context.Context) error {
+		switch n := asked.Add(1); {
+		case n <= 4:
+			return errors.New("not loaded")
+		case n <= 6:
+			return errors.New("not sorted")
+		}
+		return nil
+	}}}
+	run(t, o)
+	var got []string
+	for _, line := range logs.FilterMessage("not ready yet").All() {
+		got = append(got, fmt.Sprint(line.ContextMap()["error"]))
+	}
+	if want := []string{"definitions: not loaded", "definitions: not sorted"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -24,6 +24,7 @@ const unready = 100 * time.Millisecond
 // serve everything that its extensions serve at the start. It returns false soon after ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
 	pauses := background.Doubling(time.Millisecond, time.Second)
+	var reasons repeated
 	for {
 		err := s.askReady(ctx)
 		if err == nil {
@@ -33,11 +34,13 @@ func (s *Server) waitReady(ctx context.Context) bool {
 		if ctx.Err() != nil || s.life.Err() != nil {
 			return false
 		}
-		pause, level := pauses.Step(), zap.DebugLevel // hooks take a moment
-		if pause >= unready {
-			level = zap.WarnLevel
+		pause := pauses.Step()
+		switch {
+		case pause < unready: // hooks take a moment
+			s.opts.Observe.Logger.Debug("not ready yet", zap.Error(err))
+		case reasons.take(time.Now(), err.Error()):
+			s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
 		}
-		s.opts.Observe.Logger.Log(level, "not ready yet", zap.Error(err))
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

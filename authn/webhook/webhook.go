@@ -29,6 +29,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -80,6 +81,7 @@ type Options struct {
 type Authenticator struct {
 	authn.TokenAuthenticator // remembers answers
 	client                   *client.Client
+	closed                   atomic.Bool
 }
 
 // New returns an authenticator for the webhook of cfg. The error names the wrong field of cfg or of the options. New connects to
@@ -104,11 +106,25 @@ func New(cfg client.Config, o Options) (*Authenticator, error) {
 		client: c, path: o.Path, version: "authentication.k8s.io/" + cmp.Or(o.Version, V1), audiences: slices.Clone(o.Audiences), tries: tries,
 		pauses: wait.Backoff{Duration: cmp.Or(o.Backoff, 500*time.Millisecond), Factor: 1.5, Jitter: 0.2, Steps: tries},
 	}
-	return &Authenticator{authn.CacheTokens(asks, o.Cache), c}, nil
+	return &Authenticator{TokenAuthenticator: authn.CacheTokens(asks, o.Cache), client: c}, nil
 }
 
-// Close ends the calls in progress, which fail, and closes the connections.
-func (a *Authenticator) Close() { a.client.Close() }
+// Close ends the calls in progress, which fail, and closes the connections. From then on Ready fails: tokens that are not remembered are
+// refused.
+func (a *Authenticator) Close() {
+	a.closed.Store(true)
+	a.client.Close()
+}
+
+// Ready fails after Close. Until then it returns nil: it does not ask the webhook, whose failure would make the server fail, too.
+func (a *Authenticator) Ready(context.Context) error {
+	if a.closed.Load() {
+		return errClosed
+	}
+	return nil
+}
+
+var errClosed = errors.New("authentication webhook: the authenticator is closed")
 
 // asker asks the webhook.
 type asker struct {
@@ -123,10 +139,23 @@ type asker struct {
 // AuthenticateToken implements authn.TokenAuthenticator. An error, which may have a text of the webhook, does not have the token.
 func (a *asker) AuthenticateToken(ctx context.Context, token string) (*authn.Response, error) {
 	resp, err := a.review(ctx, token)
-	if err != nil && strings.Contains(err.Error(), token) {
-		err = errors.New(strings.ReplaceAll(err.Error(), token, "[the token]"))
+	return resp, withoutToken(err, token)
+}
+
+// shortToken is the length below which a token is not replaced in a text: words may have it, and what is left of them shows it.
+const shortToken = 8
+
+var errHasToken = errors.New("authentication webhook: the text of the error has the token, and is withheld")
+
+// withoutToken returns an error whose text does not have the token.
+func withoutToken(err error, token string) error {
+	switch {
+	case err == nil || !strings.Contains(err.Error(), token):
+		return err
+	case len(token) < shortToken:
+		return errHasToken
 	}
-	return resp, err
+	return errors.New(strings.ReplaceAll(err.Error(), token, "[the token]"))
 }
 
 // review asks the webhook for the user of a token.
@@ -167,8 +196,26 @@ func (a *asker) ask(ctx context.Context, body []byte) (*review, error) {
 			return a.read(resp.Body)
 		}
 		if try == a.tries || !again(err) || !pause(ctx, pauses.Step()) {
-			return nil, fmt.Errorf("authentication webhook: no answer in %d attempts: %w", try, err)
+			return nil, fmt.Errorf("authentication webhook: %s: %w", a.outcome(err, try), err)
 		}
+	}
+}
+
+// outcome says what came of a number of attempts, of which the last failed with err.
+func (a *asker) outcome(err error, attempts int) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return fmt.Sprintf("no answer in %d attempts", attempts)
+	}
+	switch code := status.Status().Code; {
+	case code == http.StatusNotFound && a.path == "":
+		return "refused: the server at that URL serves no TokenReviews at its path"
+	case code == http.StatusNotFound:
+		return fmt.Sprintf("refused: the server at that URL serves no TokenReviews at the path %s", a.path)
+	case code >= http.StatusInternalServerError || code == http.StatusTooManyRequests:
+		return fmt.Sprintf("%d attempts failed, the last with the code %d", attempts, code)
+	default:
+		return "refused"
 	}
 }
 

@@ -91,6 +91,9 @@ func TestAuthenticateToken(t *testing.T) {
 		"error":     `{"error":"bad token"}`,
 		"echo-4711": `{"error":"no user has echo-4711, or echo-4711 is old"}`,
 		"nameless":  `{"authenticated":true,"user":{}}`,
+		"a":         `{"error":"a bad day"}`,
+		"12345678":  `{"error":"no user has 12345678"}`,
+		"1234567":   `{"error":"no user has 1234567"}`,
 		"both":      `{"authenticated":true,"error":"ignored","user":{"username":"both"}}`,
 	}}
 	for _, version := range []string{"", webhook.V1, webhook.V1beta1} {
@@ -109,6 +112,9 @@ func TestAuthenticateToken(t *testing.T) {
 			{"error", nil, "error: bad token"},
 			{"error", []string{"own"}, "error: bad token"},
 			{"echo-4711", nil, "error: no user has [the token], or [the token] is old"},
+			{"12345678", nil, "error: no user has [the token]"},
+			{"1234567", nil, "error: authentication webhook: the text of the error has the token, and is withheld"},
+			{"a", nil, "error: authentication webhook: the text of the error has the token, and is withheld"},
 			{"nameless", nil, "error: authentication webhook: the answer authenticates a user without a name"},
 			{"both", nil, "both[]"},
 			{"unknown", nil, "no opinion"},
@@ -261,5 +267,51 @@ func TestOptions(t *testing.T) {
 		if _, err := webhook.New(test.cfg, test.o); err == nil || !strings.HasPrefix(err.Error(), "authentication webhook: ") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The error says whether the webhook has answered.
+func TestErrorsSayWhatCameOfTheAttempts(t *testing.T) {
+	code := 0
+	h := &hook{answer: func(w http.ResponseWriter, _ *http.Request) bool {
+		if code == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(code)
+		return true
+	}}
+	for _, test := range []struct {
+		code       int
+		path, want string
+	}{
+		{403, "", "refused: "},
+		{400, "", "refused: "},
+		{404, "", "refused: the server at that URL serves no TokenReviews at its path: "},
+		{404, webhook.TokenReviews, "refused: the server at that URL serves no TokenReviews at the path /apis/authentication.k8s.io/v1/tokenreviews: "},
+		{429, "", "2 attempts failed, the last with the code 429: "},
+		{500, "", "2 attempts failed, the last with the code 500: "},
+		{0, "", "no answer in 1 attempts: "},
+	} {
+		code = test.code
+		got := outcome(of(t, h, webhook.Options{Path: test.path, Attempts: 2}).AuthenticateToken(t.Context(), "secret-token"))
+		if !strings.HasPrefix(got, "error: authentication webhook: "+test.want) {
+			t.Errorf("%d at %q: %s; want %s", test.code, test.path, got, test.want)
+		}
+	}
+}
+
+// An authenticator that is closed is not ready.
+func TestReadyFailsAfterClose(t *testing.T) {
+	a := of(t, &hook{}, webhook.Options{})
+	asked, ok := authn.BearerToken(a).(interface{ Ready(context.Context) error })
+	if !ok {
+		t.Fatal("an authenticator of requests has no Ready")
+	}
+	if err := asked.Ready(t.Context()); err != nil {
+		t.Errorf("before Close: %v", err)
+	}
+	a.Close()
+	if err := asked.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "is closed") {
+		t.Errorf("after Close: %v", err)
 	}
 }

@@ -41,12 +41,13 @@
 // Objects are recorded as they are: at [Request] and [RequestResponse], events also hold the token of a TokenReview or a TokenRequest
 // and the data of Secrets. A policy needs a rule before its others that keeps these at Metadata:
 //
-//   - level: Metadata
-//     resources:
-//   - group: ""
-//     resources: ["secrets", "serviceaccounts/token"]
-//   - group: authentication.k8s.io
-//     resources: ["tokenreviews"]
+//	rules:
+//	- level: Metadata
+//	  resources:
+//	  - group: ""
+//	    resources: ["secrets", "serviceaccounts/token"]
+//	  - group: authentication.k8s.io
+//	    resources: ["tokenreviews"]
 //
 // An answer that cannot be copied, or has no room in the byte limits, is not recorded either: its event has [TruncatedAnnotation]. A
 // request body is bounded by the server's limits, and so is its object in an event. OmitManagedFields leaves metadata.managedFields out

@@ -255,7 +255,7 @@ func TestShutdownAwaitsWatchesAfterTheirGrace(t *testing.T) {
 	case err := <-shut:
 		t.Errorf("Shutdown returned %v before a watch had written its end", err)
 		shut <- nil
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(1500 * time.Millisecond): // requests that last have a second after that
 	}
 	close(release)
 	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {

@@ -125,9 +125,9 @@ func TestTheLogHasAReasonOnce(t *testing.T) {
 	o.Observe.Logger = zap.New(core)
 	o.Observe.Checks = []server.Check{{Name: "definitions", ReadyOnly: true, Check: func(context.Context) error {
 		switch n := asked.Add(1); {
-		case n <= 4:
+		case n <= 9:
 			return errors.New("not loaded")
-		case n <= 6:
+		case n <= 10:
 			return errors.New("not sorted")
 		}
 		return nil

@@ -145,17 +145,29 @@ func (a *asker) AuthenticateToken(ctx context.Context, token string) (*authn.Res
 // shortToken is the length below which a token is not replaced in a text: words may have it, and what is left of them shows it.
 const shortToken = 8
 
-var errHasToken = errors.New("authentication webhook: the text of the error has the token, and is withheld")
+var (
+	errHasToken = errors.New("authentication webhook: the text of the error has the token, and is withheld")
+	errOddToken = errors.New("authentication webhook: the text of the error is withheld, because the token has characters that a text may show in another form")
+)
 
 // withoutToken returns an error whose text does not have the token.
 func withoutToken(err error, token string) error {
 	switch {
-	case err == nil || !strings.Contains(err.Error(), token):
+	case err == nil:
+		return nil
+	case strings.ContainsFunc(token, isOdd):
+		return errOddToken
+	case !strings.Contains(err.Error(), token):
 		return err
 	case len(token) < shortToken:
 		return errHasToken
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), token, "[the token]"))
+}
+
+// isOdd reports whether tokens do not have a character (RFC 6750, section 2.1), so that a text may have it escaped or replaced.
+func isOdd(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._~+/=:", c)
 }
 
 // review asks the webhook for the user of a token.

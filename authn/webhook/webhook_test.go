@@ -94,6 +94,7 @@ func TestAuthenticateToken(t *testing.T) {
 		"a":         `{"error":"a bad day"}`,
 		"12345678":  `{"error":"no user has 12345678"}`,
 		"1234567":   `{"error":"no user has 1234567"}`,
+		`odd"token`: `{"error":"no user has odd\\\"token"}`, // escaped twice
 		"both":      `{"authenticated":true,"error":"ignored","user":{"username":"both"}}`,
 	}}
 	for _, version := range []string{"", webhook.V1, webhook.V1beta1} {
@@ -115,6 +116,7 @@ func TestAuthenticateToken(t *testing.T) {
 			{"12345678", nil, "error: no user has [the token]"},
 			{"1234567", nil, "error: authentication webhook: the text of the error has the token, and is withheld"},
 			{"a", nil, "error: authentication webhook: the text of the error has the token, and is withheld"},
+			{`odd"token`, nil, "error: authentication webhook: the text of the error is withheld, because the token has characters that a text may show in another form"},
 			{"nameless", nil, "error: authentication webhook: the answer authenticates a user without a name"},
 			{"both", nil, "both[]"},
 			{"unknown", nil, "no opinion"},

@@ -278,7 +278,7 @@ func TestWhatCannotStart(t *testing.T) {
 		{"", "--etcd-servers or --storage-file must be specified"},
 		{"--storage-file=db --authorization-mode=Node,RBAC", "the mode Node is not available yet"},
 
-		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: stat missing: no such file or directory"},
+		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: open missing: no such file or directory"},
 		{"--storage-file=db --token-auth-file=half", "--token-auth-file: half is no regular file\n"},
 		{"--storage-file=db --token-auth-file=two.csv", "--token-auth-file: two.csv: token file: line 2 has 2 of the at least 3 columns token, user name and user uid" + line},
 		{"--storage-file=db --token-auth-file=nobody.csv", "--token-auth-file: nobody.csv: token file: line 1 has an empty user name" + line},
@@ -288,14 +288,14 @@ func TestWhatCannotStart(t *testing.T) {
 		{"--storage-file=db --token-auth-file=large.csv", "--token-auth-file: large.csv has more than 16777216 bytes"},
 		{"--storage-file=db --token-auth-file=binary.csv", "--token-auth-file: binary.csv: token file: line 1 has 1 of the at least 3 columns"},
 
-		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: stat missing: no such file or directory"},
+		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: open missing: no such file or directory"},
 		{"--storage-file=db --client-ca-file=two.csv", "--client-ca-file: two.csv: it has no certificate in PEM"},
 		{"--storage-file=db --client-ca-file=a.key", "--client-ca-file: a.key: it has no certificate in PEM"},
 		{"--storage-file=db --client-ca-file=broken.crt", "--client-ca-file: broken.crt: certificate 2: x509: malformed certificate: replace or remove it"},
-		{"--storage-file=db --requestheader-client-ca-file=missing", "--requestheader-client-ca-file: stat missing: no such file or directory"},
+		{"--storage-file=db --requestheader-client-ca-file=missing", "--requestheader-client-ca-file: open missing: no such file or directory"},
 		{"--storage-file=db --requestheader-client-ca-file=a.key", "--requestheader-client-ca-file: a.key: it has no certificate in PEM"},
 		{"--storage-file=db --requestheader-username-headers=a,", `--requestheader-username-headers ["a" ""] has an empty value`},
-		{"--storage-file=db --authentication-token-webhook-config-file=missing", "--authentication-token-webhook-config-file: stat missing: no such file or directory"},
+		{"--storage-file=db --authentication-token-webhook-config-file=missing", "--authentication-token-webhook-config-file: open missing: no such file or directory"},
 		{"--storage-file=db --authentication-token-webhook-config-file=two.csv", "--authentication-token-webhook-config-file: two.csv: kubeconfig two.csv: it is no kubeconfig"},
 		{"--storage-file=db --authentication-token-webhook-config-file=ca.crt --authentication-token-webhook-version=v2", `--authentication-token-webhook-version: "v2" is no version of TokenReview`},
 

@@ -311,6 +311,7 @@ func TestDelegationPausesBetweenRequests(t *testing.T) {
 	watched := make(chan struct{}, 1000)
 	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Has("watch") {
 			watched <- struct{}{}
 			return
@@ -318,11 +319,19 @@ func TestDelegationPausesBetweenRequests(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"metadata":{"resourceVersion":"1"},"items":[]}`)
 	}))
 	t.Cleanup(odd.Close)
-	c, err := delegation.New(client.Config{Server: odd.URL}, delegation.Options{Backoff: time.Hour})
+	failed := make(chan error, 100)
+	c, err := delegation.New(client.Config{Server: odd.URL}, delegation.Options{Backoff: time.Hour, Hooks: delegation.Hooks{
+		Failed: func(err error) { failed <- err },
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-watched
+	t.Cleanup(c.Close)
+	select {
+	case <-watched:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("there was no watch: %v", <-failed)
+	}
 	time.Sleep(50 * time.Millisecond)
 	c.Close()
 	if n := asked.Load(); n != 2 {

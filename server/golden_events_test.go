@@ -316,6 +316,8 @@ var varying = []struct {
 	{regexp.MustCompile(`(ResourceVersion in (?:object meta: |record \())[1-9][0-9]*`), "$1{rv}"},
 	{regexp.MustCompile(`(Too large resource version: 999999999999, current: )[0-9]+`), "${1}{rv}"},
 	{regexp.MustCompile(`"[0-9]s"`), `"{age}"`},
+	{regexp.MustCompile(`"status":\s*"(?:True|False)",\s*"lastTransitionTime":\s*"\{time\}",\s*"reason":\s*"(?:Installing|InitialNamesAccepted)",\s*"message":\s*"[^"]*"`),
+		`"status": "{soon}"`}, // a definition is served shortly before or after its status says so
 	{regexp.MustCompile(`"apiserver\.latency\.k8s\.io/[a-z-]+":"[^"]*",?`), ""},
 	{regexp.MustCompile(`("k8s\.io/[a-z-]+":"[^"]*"),\}`), "$1}"},
 }

@@ -136,7 +136,7 @@ func TestNoCredentialIsTold(t *testing.T) {
 	text := told.String() + string(recorded) + metrics
 	for _, part := range []string{mark, "0123456789", base64.StdEncoding.EncodeToString([]byte("basil:" + mark))[:14], encoded[len(encoded)-10:]} {
 		if at := strings.Index(text, part); at >= 0 {
-			t.Errorf("%s is told: %s", part, text[max(0, at-300):min(len(text), at+50)])
+			t.Errorf("a log line, an audit event or a metric has the credential %s: %s", part, text[max(0, at-300):min(len(text), at+50)])
 		}
 	}
 }

@@ -94,8 +94,8 @@ func (s *Server) drain(ctx context.Context) error {
 	return err
 }
 
-// endRequests waits until the requests have ended and all watches are told to end. It does not wait any more when requests have had
-// their time and watches theirs, when ctx ends, or when Close is called.
+// endRequests ends the watches, and waits until all requests have ended. It stops waiting when ctx ends, when Close is called, and after
+// the longer of Limits.RequestTimeout and Serving.ShutdownWatchGrace. The error is that some requests have not ended.
 func (s *Server) endRequests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(s.opts.Limits.RequestTimeout, s.opts.Serving.ShutdownWatchGrace))
 	defer cancel()

@@ -96,8 +96,8 @@ type Serving struct {
 	// is closed first, and requests on open connections are answered with 503 and Retry-After.
 	ShutdownRetryAfter bool
 	// ShutdownWatchGrace is the time over which watches end at the end of the server, one after the other, so that their clients do not
-	// all connect to another server at once; 0 ends all at the same time. They end evenly over the time, while kube-apiserver ends 200
-	// a second even if it has more time. Watches then take some 500 bytes more each. Other long-running requests, such as those that
+	// all connect to another server at once; 0 ends all at the same time. The server ends them evenly over the time; kube-apiserver
+	// ends 200 watches a second, and may need less than the time. With a time, each watch takes some 500 bytes more. Other long-running requests, such as those that
 	// have taken over their connection, go on until all other requests have ended, and then for CloseDelay.
 	ShutdownWatchGrace time.Duration
 	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its

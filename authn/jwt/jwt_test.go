@@ -524,7 +524,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// The hooks are told of tokens and of keys.
+// TestHooks checks that the hooks are called for each token, and for each attempt to get keys.
 func TestHooks(t *testing.T) {
 	p, key := newProvider(t, "127.0.0.1:0"), newEC(t, elliptic.P256())
 	var told []string

@@ -14,7 +14,7 @@
 //     these writes to administrators only; kube-apiserver's verbs escalate and bind have no effect.
 //   - There are no roles or bindings until a client creates them: none of kube-apiserver's defaults exists, such as cluster-admin
 //     and system:discovery. Members of system:masters may do everything without a role.
-//   - There are no access reviews: kubectl auth can-i does not work. Test the permissions of a user by a request as that user:
-//     kubectl --as works for whoever may impersonate the user (package authz/impersonation).
+//   - There are no access reviews: kubectl auth can-i does not work. To test the permissions of a user, send a request as that
+//     user by kubectl --as, which needs the permission to impersonate the user: see package authz/impersonation.
 //   - An aggregationRule is validated and stored, but no controller fills in the rules.
 package rbac

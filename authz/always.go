@@ -10,7 +10,8 @@ import (
 // fixed is an authorizer whose rules do not change.
 type fixed struct {
 	Func
-	rules func(user *authn.User) Rules
+	rules  func(user *authn.User) Rules
+	groups []string // whose members are those to whom the Func allows something
 }
 
 // RulesFor implements RuleResolver.
@@ -18,12 +19,33 @@ func (f fixed) RulesFor(_ context.Context, user *authn.User, _ string) (Rules, e
 	return f.rules(user), nil
 }
 
+// SubjectsFor implements SubjectResolver.
+func (f fixed) SubjectsFor(ctx context.Context, a Attributes, limit int) Subjects {
+	var all Subjects
+	for _, name := range f.groups {
+		a.User = &authn.User{Groups: []string{name}}
+		if verdict, _, _ := f.Func(ctx, a); verdict != Allow {
+			continue
+		}
+		if len(all.Grants) == limit {
+			all.Incomplete = true
+			break
+		}
+		all.Grants = append(all.Grants, Grant{Subject: group(name)})
+	}
+	return all
+}
+
+// everybody returns the groups of which one has every user.
+func everybody() []string { return []string{authn.AuthenticatedAll, authn.UnauthenticatedAll} }
+
 // AlwaysAllow returns an authorizer that allows everything to every user, including the anonymous user. It is for tests, and for
 // servers behind another component that authorizes requests.
 func AlwaysAllow() Authorizer {
 	return fixed{
 		func(context.Context, Attributes) (Verdict, string, error) { return Allow, "", nil },
 		func(*authn.User) Rules { return everything() },
+		everybody(),
 	}
 }
 
@@ -35,6 +57,7 @@ func AlwaysDeny() Authorizer {
 			return NoOpinion, "Everything is forbidden.", nil
 		},
 		func(*authn.User) Rules { return Rules{} },
+		nil,
 	}
 }
 
@@ -55,6 +78,7 @@ func PrivilegedGroups(groups ...string) Authorizer {
 			}
 			return Rules{}
 		},
+		groups,
 	}
 }
 

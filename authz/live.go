@@ -65,13 +65,10 @@ func (l *Live) Now() Authorizer {
 		return m.union
 	}
 	var all []Authorizer
-	names := []string{}
+	names := []memberName{}
 	for _, m := range *members {
-		name := m.Name
-		if _, plain := m.Value.(Plain); plain {
-			name = ""
-		}
-		all, names = append(all, m.Value), append(names, name)
+		_, plain := m.Value.(Plain)
+		all, names = append(all, m.Value), append(names, memberName{m.Name, !plain})
 	}
 	u := newUnion(all, names)
 	l.union.Store(&made{members, u})

@@ -35,7 +35,7 @@ func AllowPaths(paths ...string) Authorizer {
 			}
 		}
 		return NoOpinion, "", nil
-	}, func(*authn.User) Rules { return rules }}
+	}, func(*authn.User) Rules { return rules }, everybody()}
 }
 
 // isPlain reports whether cleaning a path would not change its meaning.

@@ -27,17 +27,17 @@ type Rules struct {
 // ResourceRule allows verbs on resources. "*" in a list means all. It converts to a ResourceRule of k8s.io/api/authorization/v1, which
 // is not used because a program that imports its package links all types of the access reviews.
 type ResourceRule struct {
-	Verbs         []string // such as "get" and "list"
-	APIGroups     []string // groups of the resources; "" is the core group
-	Resources     []string // plural names, or "pods/status" for a subresource
-	ResourceNames []string // names of the objects; empty means all
+	Verbs         []string `json:"verbs"`                   // such as "get" and "list"
+	APIGroups     []string `json:"apiGroups,omitempty"`     // groups of the resources; "" is the core group
+	Resources     []string `json:"resources,omitempty"`     // plural names, or "pods/status" for a subresource
+	ResourceNames []string `json:"resourceNames,omitempty"` // names of the objects; empty means all
 }
 
 // PathRule allows verbs on paths that are not resources. "*" as a verb or as the last step of a path means all. It converts to a
 // NonResourceRule of k8s.io/api/authorization/v1.
 type PathRule struct {
-	Verbs           []string // HTTP methods in lower case
-	NonResourceURLs []string // paths
+	Verbs           []string `json:"verbs"`                     // HTTP methods in lower case
+	NonResourceURLs []string `json:"nonResourceURLs,omitempty"` // paths
 }
 
 var errNoRules = errors.New("an authorizer does not support user rule resolution")

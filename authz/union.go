@@ -21,12 +21,18 @@ func Union(members ...Authorizer) Authorizer { return newUnion(slices.Clone(memb
 // union is immutable, except for last.
 type union struct {
 	members []Authorizer
-	names   []string // shown before the reasons of the members; "" is not shown, and nil means no names
-	pins    bool     // at least one member is a Pinner
+	names   []memberName // of the members; nil means no names
+	pins    bool         // at least one member is a Pinner
 	last    atomic.Pointer[union]
 }
 
-func newUnion(members []Authorizer, names []string) *union {
+// memberName is the name of a member of a Live.
+type memberName struct {
+	name  string
+	shown bool // before the reasons of the member
+}
+
+func newUnion(members []Authorizer, names []memberName) *union {
 	return &union{members: members, names: names, pins: slices.ContainsFunc(members, pins)}
 }
 
@@ -61,27 +67,52 @@ func (u *union) Pin(ctx context.Context) Authorizer {
 
 // Authorize implements Authorizer.
 func (u *union) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) {
-	var reasons []string
-	var errs []error
+	var said opinions
 	for i, m := range u.members {
 		verdict, reason, err := m.Authorize(ctx, a)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if verdict == Allow {
-			return Allow, reason, nil
-		}
-		if reason != "" && u.names != nil && u.names[i] != "" {
-			reason = u.names[i] + ": " + reason
-		}
-		if verdict == Deny {
-			return Deny, reason, errors.Join(errs...)
-		}
-		if reason != "" {
-			reasons = append(reasons, reason)
+		if said.add(u, i, verdict, reason, err) {
+			reason, err = said.result(verdict)
+			return verdict, reason, err
 		}
 	}
-	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(errs...)
+	reason, err := said.result(NoOpinion)
+	return NoOpinion, reason, err
+}
+
+// opinions are what the members of a union said about a request.
+type opinions struct {
+	last    string   // the reason of the member that decides
+	reasons []string // of the members without an opinion
+	errs    []error
+}
+
+// add adds what the member i of u said, and reports whether that decides.
+func (o *opinions) add(u *union, i int, verdict Verdict, reason string, err error) (decides bool) {
+	if err != nil {
+		o.errs = append(o.errs, err)
+	}
+	if reason != "" && verdict != Allow && u.names != nil && u.names[i].shown {
+		reason = u.names[i].name + ": " + reason
+	}
+	if verdict != NoOpinion {
+		o.last = reason
+		return true
+	}
+	if reason != "" {
+		o.reasons = append(o.reasons, reason)
+	}
+	return false
+}
+
+// result returns the reason and the error of the verdict of the union.
+func (o *opinions) result(verdict Verdict) (string, error) {
+	switch verdict {
+	case Allow:
+		return o.last, nil
+	case Deny:
+		return o.last, errors.Join(o.errs...)
+	}
+	return strings.Join(o.reasons, "\n"), errors.Join(o.errs...)
 }
 
 // Ready returns the error of the first member that is not ready.

@@ -81,11 +81,11 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 	}
 	d := decision{policy: p, asked: &a}
 	if d.allowed(p.cluster) {
-		return authz.Allow, d.reason, nil
+		return authz.Allow, d.by.allows(d.to), nil
 	}
 	if a.Namespace != "" {
 		if in, ok := p.namespaces.Get(a.Namespace); ok && d.allowed(in) {
-			return authz.Allow, d.reason, nil
+			return authz.Allow, d.by.allows(d.to), nil
 		}
 	}
 	return authz.NoOpinion, d.refusal(), nil
@@ -95,13 +95,16 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 type decision struct {
 	policy *Policy
 	asked  *authz.Attributes
-	reason string // of an Allow
+	// Of an Allow: the binding, the rule of its role, and the subject of the binding.
+	by   *binding
+	rule *rbacv1.PolicyRule
+	to   *rbacv1.Subject
 
 	missing []error // the roles that do not exist, each once
 	more    bool    // there are more of them than are kept
 }
 
-// allowed reports whether a binding in s allows the request, and sets the reason.
+// allowed reports whether a binding in s allows the request, and sets by, rule and to.
 func (d *decision) allowed(s *scope) bool {
 	if s == nil {
 		return false
@@ -128,7 +131,7 @@ func (d *decision) byGrants(s *scope, g *grants) (allowed bool) {
 		for i := range rules {
 			if allows(&rules[i], d.asked) {
 				allowed = true
-				d.reason = one.binding.allows(s.firstSubject(one, d.asked.User))
+				d.by, d.rule, d.to = one.binding, &rules[i], s.firstSubject(one, d.asked.User)
 				return false
 			}
 		}

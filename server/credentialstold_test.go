@@ -59,7 +59,7 @@ func TestNoCredentialIsTold(t *testing.T) {
 			Audit: []audit.Backend{{Name: "all", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.RequestResponse}}}, Sink: events}},
 		},
 		Observe: server.Observe{Logger: zap.New(core), SlowRequest: 1},
-	}, authreviews.New())
+	}, authreviews.New(authreviews.Options{}))
 	hook := tokenHookOf(t, webhook.Options{Attempts: 1}, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var review struct{ Spec struct{ Token string } }

@@ -153,7 +153,7 @@ func TestDelegation(t *testing.T) {
 	t.Parallel()
 	cluster := servertest.Start(t, server.Options{Policy: server.Policy{Users: map[string]authn.User{
 		"token-of-jane": {Name: "jane", Groups: []string{"dev"}},
-	}}}, builtin.New(builtin.Options{}), authreviews.New())
+	}}}, builtin.New(builtin.Options{}), authreviews.New(authreviews.Options{}))
 	var down atomic.Bool
 	way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() {

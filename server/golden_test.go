@@ -92,6 +92,7 @@ import (
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/accounts"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
+	authreviews "github.com/keelson-dev/keelson/server/builtin/reviews"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -157,8 +158,10 @@ func installBuiltin(t *testing.T, srv *servertest.Server) {
 	if err := srv.Install(builtin.New(builtin.Options{NoControllers: true})); err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.Install(accounts.New(accounts.Options{NoControllers: true})); err != nil {
-		t.Fatal(err)
+	for _, e := range []server.Extension{accounts.New(accounts.Options{NoControllers: true}), authreviews.New(authreviews.Options{})} {
+		if err := srv.Install(e); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func ExamplePolicy_Authenticator() {
 			h.Follow(server.ConfigFile{Name: "proxies", Path: filepath.Join(folder, "front-ca.pem"), Use: proxies}),
 		)
 	}
-	if err := errors.Join(srv.Install(server.ExtensionFunc(users)), srv.Install(authreviews.New())); err != nil {
+	if err := errors.Join(srv.Install(server.ExtensionFunc(users)), srv.Install(authreviews.New(authreviews.Options{}))); err != nil {
 		fmt.Println(err)
 		return
 	}

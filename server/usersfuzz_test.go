@@ -108,7 +108,7 @@ func newClaimants(f *testing.F) *claimants {
 			}
 			return authz.NoOpinion, "", nil
 		}),
-	}}, authreviews.New())
+	}}, authreviews.New(authreviews.Options{}))
 	proxy, err := authn.AuthenticatingProxy(authn.StandardProxy(proxies.pool, "front"))
 	if err != nil {
 		f.Fatal(err)

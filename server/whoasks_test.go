@@ -181,7 +181,7 @@ func TestCredentialsAsKubeAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Close() })
-	for _, e := range []server.Extension{authreviews.New(), sent.authenticators(t)} {
+	for _, e := range []server.Extension{authreviews.New(authreviews.Options{}), sent.authenticators(t)} {
 		if err := srv.Install(e); err != nil {
 			t.Fatal(err)
 		}

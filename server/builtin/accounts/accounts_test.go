@@ -24,7 +24,7 @@ func start(t *testing.T, o server.Options, a accounts.Options, more ...server.Ex
 	t.Helper()
 	srv := servertest.Start(t, o)
 	installBuiltin(t, srv)
-	for _, e := range append([]server.Extension{accounts.New(a), reviews.New()}, more...) {
+	for _, e := range append([]server.Extension{accounts.New(a), reviews.New(reviews.Options{})}, more...) {
 		if err := srv.Install(e); err != nil {
 			t.Fatal(err)
 		}

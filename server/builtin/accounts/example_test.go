@@ -15,7 +15,7 @@ import (
 
 // A program gets a token for a service account, and is that account.
 func ExampleNew() {
-	srv, err := servertest.Run(server.Options{}, builtin.New(builtin.Options{}), accounts.New(accounts.Options{}), reviews.New())
+	srv, err := servertest.Run(server.Options{}, builtin.New(builtin.Options{}), accounts.New(accounts.Options{}), reviews.New(reviews.Options{}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,130 +1,125 @@
-// Package reviews serves the kinds with which clients ask a server about users: TokenReview and SelfSubjectReview of
-// authentication.k8s.io, https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/.
+// Package reviews serves the kinds with which clients ask a server about users and their permissions: TokenReview and
+// SelfSubjectReview of authentication.k8s.io, and SubjectAccessReview, LocalSubjectAccessReview, SelfSubjectAccessReview and
+// SelfSubjectRulesReview of authorization.k8s.io. They are those of
+// https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/ and
+// https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/.
 //
-//	err := srv.Install(reviews.New())
+//	err := srv.Install(reviews.New(reviews.Options{}))
 //
-// kubectl auth whoami sends a SelfSubjectReview, which the members of system:authenticated may do: see [Authorizer]. Another server
-// that has received a token sends a TokenReview to learn the user of the token. A user who may create TokenReviews can find out
-// whether a token is valid.
-// Nothing is stored, but an audit event at the level Request has the token: see package audit for the rule of a policy.
+// kubectl auth whoami sends a SelfSubjectReview, and kubectl auth can-i a SelfSubjectAccessReview or, with --list, a
+// SelfSubjectRulesReview, which the members of system:authenticated may do: see [Authorizer]. Another server that has received a token
+// sends a TokenReview to learn the user of the token, and a SubjectAccessReview to learn what a user may do. A user who may create
+// TokenReviews can find out whether a token is valid, and one who may create SubjectAccessReviews what each user may do.
+//
+// An access review is answered by the authorizers that decide about requests, in the state of policy that was taken for the request of
+// the review itself. Nothing is stored, but an audit event at the level Request has the token: see package audit for the rule of a
+// policy.
+//
+// # Why
+//
+// With Options.Explain the reason of a SubjectAccessReview or LocalSubjectAccessReview has one more line, if its sender may list the
+// four kinds of rbac.authorization.k8s.io in all namespaces: a JSON object of at most 4 KiB, in the form of authz.Explanation. Its
+// fields are the name of the authorizer that decides, and the binding, role, subject and rule that allow the request. For a
+// refusal it has the nearest grants that would have allowed the request, each with what it lacks. The reviews about oneself have no
+// such line, because it would tell what others may do.
+//
+// With Options.Explain the server also answers who may do something, to those who may get the path and list the four kinds:
+//
+//	kubectl get --raw '/debug/who-can?verb=get&resource=secrets&namespace=default'
+//
+// The parameters are verb, group, version, resource, subresource, namespace and name, or verb and path. The answer is a JSON object with the
+// grants, each with its subject, in the field grants, at most 1,000. The field incomplete is true if there are or may be others: those of an
+// authorizer that does not list subjects, such as a webhook.
 //
 // # Differences from kube-apiserver
 //
 //   - The error of a TokenReview is always "invalid bearer token". The reasons of authenticators, which kube-apiserver shows, may
 //     name other servers and files of this one.
-//   - A TokenReview has no metadata.managedFields, and an error in the status of the request is not kept.
+//   - A review has no metadata.managedFields, and an error in the status of the request is not kept.
+//   - A SelfSubjectRulesReview of a member of system:masters lists that everything is allowed, whether or not a role says so.
+//   - An evaluationError has at most 1 KiB.
 package reviews
 
 import (
-	"context"
-	"errors"
-	"slices"
-
 	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/authz/rbac"
+	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/registry"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Authorizer is the name of the authorizer that lets the members of system:authenticated create SelfSubjectReviews, as the role
-// system:basic-user of Kubernetes does. Replace it with server.Host.Authorize for other rules.
+// Authorizer is the name of the authorizer that lets the members of system:authenticated create the reviews about themselves, as the
+// role system:basic-user of Kubernetes does. Replace it with server.Host.Authorize for other rules.
 const Authorizer = "basic-user"
 
-// New returns the extension. Install it once in a server, before or while the server serves.
-func New() server.Extension { return extension{} }
+// Options are the options of New. The zero Options has the defaults.
+type Options struct {
+	// Explain adds to the reasons of access reviews why a request is allowed or refused, and serves WhoCanPath. See the doc of the
+	// package for who sees it.
+	Explain bool
+}
 
-type extension struct{}
+// New returns the extension. Install it once in a server, before or while the server serves.
+func New(o Options) server.Extension { return extension{o} }
+
+type extension struct{ opts Options }
 
 // Install implements server.Extension.
-func (extension) Install(h *server.Host) error {
-	r := reviewer{h.Tokens(), h.Audiences()}
-	if err := h.Authorize(Authorizer, authz.ForGroup(authn.AuthenticatedAll, authz.Func(basicUser))); err != nil {
+func (e extension) Install(h *server.Host) error {
+	basic, err := basicUser()
+	if err != nil {
 		return err
 	}
-	return h.Serve(server.Group{Name: authenticationv1.GroupName, Versions: []server.Version{{
-		Name: "v1", Resources: []server.Resource{
+	if err := h.Authorize(Authorizer, basic); err != nil {
+		return err
+	}
+	if e.opts.Explain {
+		if err := h.Handle(WhoCanPath, whoCan{}); err != nil {
+			return err
+		}
+	}
+	r := reviewer{h.Tokens(), h.Audiences()}
+	a := access{limit: selector.Limit(h.Limits().MaxSelectorRequirements), explain: e.opts.Explain}
+	return h.Serve(
+		server.Group{Name: authenticationv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 			server.Kind("SelfSubjectReview", server.KindOptions[*authenticationv1.SelfSubjectReview]{
 				ClusterScoped: true, Computed: &server.Computed[*authenticationv1.SelfSubjectReview]{Create: whoAmI},
 			}),
 			server.Kind("TokenReview", server.KindOptions[*authenticationv1.TokenReview]{
 				ClusterScoped: true, Computed: &server.Computed[*authenticationv1.TokenReview]{Create: r.reviewToken},
 			}),
+		}}}},
+		server.Group{Name: authorizationv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("LocalSubjectAccessReview", server.KindOptions[*authorizationv1.LocalSubjectAccessReview]{
+				Computed: &server.Computed[*authorizationv1.LocalSubjectAccessReview]{Create: a.reviewLocal},
+			}),
+			server.Kind("SelfSubjectAccessReview", server.KindOptions[*authorizationv1.SelfSubjectAccessReview]{
+				ClusterScoped: true, Computed: &server.Computed[*authorizationv1.SelfSubjectAccessReview]{Create: a.reviewSelf},
+			}),
+			server.Kind("SelfSubjectRulesReview", server.KindOptions[*authorizationv1.SelfSubjectRulesReview]{
+				ClusterScoped: true, Computed: &server.Computed[*authorizationv1.SelfSubjectRulesReview]{Create: reviewRules},
+			}),
+			server.Kind("SubjectAccessReview", server.KindOptions[*authorizationv1.SubjectAccessReview]{
+				ClusterScoped: true, Computed: &server.Computed[*authorizationv1.SubjectAccessReview]{Create: a.review},
+			}),
+		}}}},
+	)
+}
+
+// basicUser returns the role system:basic-user of Kubernetes and its binding.
+func basicUser() (*rbac.Policy, error) {
+	const name = "system:basic-user"
+	return rbac.Static(
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"create"}, APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}},
+			{Verbs: []string{"create"}, APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"selfsubjectreviews"}},
+		}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: authn.AuthenticatedAll}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		},
-	}}})
-}
-
-// basicUser allows everybody to create a SelfSubjectReview.
-func basicUser(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
-	if a.ResourceRequest && a.Verb == "create" && a.APIGroup == authenticationv1.GroupName && a.Resource == "selfsubjectreviews" && a.Subresource == "" {
-		return authz.Allow, "", nil
-	}
-	return authz.NoOpinion, "", nil
-}
-
-// whoAmI answers a SelfSubjectReview.
-func whoAmI(call *registry.Call, _ *authenticationv1.SelfSubjectReview, _ *metav1.CreateOptions) (*authenticationv1.SelfSubjectReview, error) {
-	if call.User == nil {
-		return nil, apierrors.NewBadRequest("no user was authenticated")
-	}
-	return &authenticationv1.SelfSubjectReview{
-		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Now()},
-		Status:     authenticationv1.SelfSubjectReviewStatus{UserInfo: infoOf(call.User)},
-	}, nil
-}
-
-// reviewer answers TokenReviews.
-type reviewer struct {
-	tokens    authn.TokenAuthenticator
-	audiences []string // of the server
-}
-
-var errInvalid = errors.New("invalid bearer token")
-
-func (r reviewer) reviewToken(call *registry.Call, review *authenticationv1.TokenReview, _ *metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
-	if review.Spec.Token == "" {
-		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
-	}
-	review.Namespace = ""
-	review.Status = authenticationv1.TokenReviewStatus{Error: errInvalid.Error()}
-	if user, audiences, ok := r.authenticate(call, review.Spec); ok {
-		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: infoOf(user), Audiences: audiences}
-	}
-	return review, nil
-}
-
-// authenticate returns the user of a token, and those of the wanted audiences for which the token is valid. Without wanted audiences
-// those of the server are wanted.
-func (r reviewer) authenticate(call *registry.Call, spec authenticationv1.TokenReviewSpec) (user *authn.User, audiences []string, ok bool) {
-	wanted, ctx := spec.Audiences, call.Context
-	if len(wanted) == 0 {
-		wanted = r.audiences
-	}
-	if len(wanted) > 0 {
-		ctx = authn.WithAudiences(ctx, wanted)
-	}
-	resp, err := r.tokens.AuthenticateToken(ctx, spec.Token)
-	if err != nil || resp == nil || resp.User.Name == "" {
-		return nil, nil, false
-	}
-	audiences = resp.Audiences
-	if len(audiences) == 0 { // valid for the server
-		audiences = r.audiences
-	}
-	audiences = slices.DeleteFunc(slices.Clone(audiences), func(a string) bool { return !slices.Contains(wanted, a) })
-	return &resp.User, audiences, len(wanted) == 0 || len(audiences) > 0
-}
-
-// infoOf returns a user as an answer has it.
-func infoOf(u *authn.User) authenticationv1.UserInfo {
-	info := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
-	for key, values := range u.Extra {
-		if info.Extra == nil {
-			info.Extra = map[string]authenticationv1.ExtraValue{}
-		}
-		info.Extra[key] = values
-	}
-	return info
+	)
 }

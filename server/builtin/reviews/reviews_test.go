@@ -43,7 +43,7 @@ func start(t *testing.T, audiences ...string) *servertest.Server {
 		Policy: server.Policy{Audiences: audiences, Users: map[string]authn.User{
 			"token-of-jane": {Name: "jane", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
 		}},
-	}, reviews.New(), extension{})
+	}, reviews.New(reviews.Options{}), extension{})
 }
 
 // post returns the code and the answer to a POST of a review with a token.

@@ -104,9 +104,9 @@ func TestUnionOfWhatIsNotReady(t *testing.T) {
 		err     string
 	}{
 		{"it could allow only", []authz.Authorizer{fails(authz.NoOpinion, "loading"), allow}, authz.Allow, ""},
-		{"and nobody else allows", []authz.Authorizer{fails(authz.NoOpinion, "loading"), fails(authz.NoOpinion, "too")}, authz.NoOpinion, "loading\ntoo"},
+		{"and nobody else allows", []authz.Authorizer{fails(authz.NoOpinion, "loading"), fails(authz.NoOpinion, "too")}, authz.NoOpinion, "[loading, too]"},
 		{"it could deny", []authz.Authorizer{fails(authz.Deny, "loading"), allow}, authz.Deny, "loading"},
-		{"the errors before are kept", []authz.Authorizer{fails(authz.NoOpinion, "first"), fails(authz.Deny, "loading"), allow}, authz.Deny, "first\nloading"},
+		{"the errors before are dropped", []authz.Authorizer{fails(authz.NoOpinion, "first"), fails(authz.Deny, "loading"), allow}, authz.Deny, "loading"},
 		{"who comes before may allow", []authz.Authorizer{allow, fails(authz.Deny, "loading")}, authz.Allow, ""},
 	} {
 		live := &authz.Live{}

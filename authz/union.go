@@ -2,17 +2,18 @@ package authz
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // Union calls authorizers in order. The first that allows or denies decides, with its reason. If none does, the result is no
-// opinion, with the reasons of all, one per line, and their errors joined. An empty union has no opinion.
+// opinion, with the reasons of all, one per line, and their errors as an aggregate of apimachinery. An empty union has no opinion.
 //
-// An error without a verdict does not end the union: a later member may allow. An authorizer that can deny, but cannot decide
-// because it is not ready, returns Deny with an error, which ends it.
+// An error without a verdict does not end the union: a later member may allow or deny, and then the error is dropped, as in
+// kube-apiserver. An authorizer that can deny, but cannot decide because it is not ready, returns Deny with an error, which ends it.
 //
 // A Union is a [Pinner]: it pins its members that are Pinners. It is ready when all of its members with a method
 // Ready(context.Context) error are ready.
@@ -75,13 +76,21 @@ func (u *union) Authorize(ctx context.Context, a Attributes) (Verdict, string, e
 			reason = u.names[i] + ": " + reason
 		}
 		if verdict == Deny {
-			return Deny, reason, errors.Join(errs...)
+			return Deny, reason, err
 		}
 		if reason != "" {
 			reasons = append(reasons, reason)
 		}
 	}
-	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(errs...)
+	return NoOpinion, strings.Join(reasons, "\n"), aggregate(errs)
+}
+
+// aggregate returns several errors as one, whose text has those that differ; nil if there are none.
+func aggregate(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return utilerrors.NewAggregate(errs)
 }
 
 // Ready returns the error of the first member that is not ready.

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,7 @@ const MaxAnswer = 1 << 20
 type Options struct {
 	// Name is what errors begin with, such as "authentication webhook".
 	Name string
-	// Kind and APIVersion are those of the reviews. An answer with others is an error.
+	// Kind and APIVersion are those of the reviews. An answer with others is an error; one without them is taken for the review.
 	Kind, APIVersion string
 	// Path is below the URL of the Config; "" means that URL itself.
 	Path string
@@ -52,6 +53,8 @@ type Options struct {
 	Timeout time.Duration
 	// Client are options of the connections. Its Timeout and Retries are those of the webhook.
 	Client client.Options
+	// Attempted is called after each attempt with its error and how long it took. A nil Attempted is not called.
+	Attempted func(err error, took time.Duration)
 }
 
 // Webhook sends reviews. Make one with New, and Close it. All methods may be called concurrently.
@@ -98,22 +101,32 @@ func (w *Webhook) Ready(context.Context) error {
 func (w *Webhook) Ask(ctx context.Context, review []byte, answer any) error {
 	pauses := w.pauses
 	for try := 1; ; try++ {
-		resp, err := w.client.Do(ctx, client.Request{Method: http.MethodPost, Path: w.o.Path, Body: review})
+		err := w.attempt(ctx, review, answer)
 		if err == nil {
-			return w.read(resp.Body, answer)
+			return nil
 		}
-		if try == w.o.Attempts || !again(err) {
-			return w.failed(err, try)
+		if wrong := (*wrongAnswer)(nil); errors.As(err, &wrong) {
+			return fmt.Errorf("%s: the answer %w", w.o.Name, err)
 		}
-		if after := pauses.Step(); !outbound.Lasts(ctx, after) || !outbound.Sleep(ctx, after) {
-			return w.failed(err, try)
+		after := pauses.Step()
+		if try == w.o.Attempts || !again(err) || !outbound.Lasts(ctx, after) || !outbound.Sleep(ctx, after) {
+			return fmt.Errorf("%s: %s: %w", w.o.Name, w.outcome(err, try), err)
 		}
 	}
 }
 
-// failed is the error after a number of attempts, of which the last failed with err.
-func (w *Webhook) failed(err error, attempts int) error {
-	return fmt.Errorf("%s: %s: %w", w.o.Name, w.outcome(err, attempts), err)
+// attempt sends a review once. The query has the time that the webhook has, as that of kube-apiserver.
+func (w *Webhook) attempt(ctx context.Context, review []byte, answer any) (err error) {
+	if w.o.Attempted != nil {
+		begun := time.Now()
+		defer func() { w.o.Attempted(err, time.Since(begun)) }()
+	}
+	query := url.Values{"timeout": {w.o.Client.Timeout.String()}}
+	resp, err := w.client.Do(ctx, client.Request{Method: http.MethodPost, Path: w.o.Path, Query: query, Body: review})
+	if err != nil {
+		return err
+	}
+	return w.read(resp.Body, answer)
 }
 
 // outcome says what came of a number of attempts, of which the last failed with err.
@@ -134,20 +147,27 @@ func (w *Webhook) outcome(err error, attempts int) string {
 	}
 }
 
+// wrongAnswer is the error of an answer that cannot be used. The webhook is not asked again.
+type wrongAnswer struct{ reason string }
+
+// Error implements error.
+func (e *wrongAnswer) Error() string { return e.reason }
+
 // read decodes the answer of the webhook.
 func (w *Webhook) read(body []byte, answer any) error {
 	var of struct {
 		Kind       string `json:"kind"`
 		APIVersion string `json:"apiVersion"`
 	}
-	if err := json.Unmarshal(body, &of); err != nil {
-		return fmt.Errorf("%s: the answer is no %s in JSON: %w", w.o.Name, w.o.Kind, err)
+	err := json.Unmarshal(body, &of)
+	if err == nil && (cmp.Or(of.Kind, w.o.Kind) != w.o.Kind || cmp.Or(of.APIVersion, w.o.APIVersion) != w.o.APIVersion) {
+		return &wrongAnswer{fmt.Sprintf("is a %.100q of %.100q: want a %s of %s", of.Kind, of.APIVersion, w.o.Kind, w.o.APIVersion)}
 	}
-	if of.Kind != w.o.Kind || of.APIVersion != w.o.APIVersion {
-		return fmt.Errorf("%s: the answer is a %.100q of %.100q: want a %s of %s", w.o.Name, of.Kind, of.APIVersion, w.o.Kind, w.o.APIVersion)
+	if err == nil {
+		err = json.Unmarshal(body, answer)
 	}
-	if err := json.Unmarshal(body, answer); err != nil {
-		return fmt.Errorf("%s: the answer is no %s in JSON: %w", w.o.Name, w.o.Kind, err)
+	if err != nil {
+		return &wrongAnswer{fmt.Sprintf("is no %s in JSON: %v", w.o.Kind, err)}
 	}
 	return nil
 }

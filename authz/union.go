@@ -69,14 +69,13 @@ func (u *union) Authorize(ctx context.Context, a Attributes) (Verdict, string, e
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if verdict == Allow {
+		switch {
+		case verdict == Allow:
 			return Allow, reason, nil
-		}
-		if reason != "" && u.names != nil && u.names[i] != "" {
-			reason = u.names[i] + ": " + reason
-		}
-		if verdict == Deny {
+		case verdict == Deny:
 			return Deny, reason, err
+		case reason != "" && u.names != nil && u.names[i] != "":
+			reason = u.names[i] + ": " + reason
 		}
 		if reason != "" {
 			reasons = append(reasons, reason)

@@ -7,12 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/keelson-dev/keelson/runtime/remember"
 )
 
 // Default values of CacheOptions. The times are those of kube-apiserver.
@@ -68,64 +67,37 @@ var errLookup = errors.New("the token was not checked in time")
 //
 // The cache keeps no token: its keys are HMACs with a random key.
 func CacheTokens(tokens TokenAuthenticator, o CacheOptions) TokenAuthenticator {
-	c := &tokenCache{tokens: tokens, opts: o.completed(), lookups: map[tokenKey]*lookup{}}
+	o = o.completed()
+	c := &tokenCache{tokens: tokens, answers: remember.New(remember.Options[*Response]{
+		Entries: o.Entries, Bytes: o.Bytes, Time: o.Lookup, Late: errLookup, Size: (*Response).size,
+		Keep: func(response *Response) time.Duration {
+			if response == nil {
+				return o.Failure
+			}
+			return o.Success
+		},
+	})}
 	secret := make([]byte, sha256.Size)
 	_, _ = rand.Read(secret) // never fails
 	c.hashers.New = func() any { return &hasher{mac: hmac.New(sha256.New, secret)} }
-	c.entries, _ = simplelru.NewLRU(c.opts.Entries, func(_ tokenKey, dropped cached) { c.bytes -= dropped.size }) // fails for a size below 1
 	return c
 }
 
-// tokenKey stands for a token and the audiences of a request.
-type tokenKey [sha256.Size]byte
-
-// cached is a remembered result. response is nil for a token without a user.
-type cached struct {
-	response *Response
-	until    time.Time
-	size     int
-}
-
-// lookup is a call that is going on. Its fields are read after done is closed.
-type lookup struct {
-	done     chan struct{}
-	response *Response
-	err      error
-	left     bool // the request that made the call ended first, so that err says nothing about the token
-}
-
 type tokenCache struct {
-	tokens TokenAuthenticator
-	opts   CacheOptions
-
-	hashers sync.Pool // of *hasher
-
-	mu      sync.Mutex // guards the fields below
-	entries *simplelru.LRU[tokenKey, cached]
-	bytes   int // sum of the sizes of entries
-	lookups map[tokenKey]*lookup
+	tokens  TokenAuthenticator
+	answers *remember.Cache[*Response] // nil for a token without a user
+	hashers sync.Pool                  // of *hasher
 }
 
 // AuthenticateToken implements TokenAuthenticator.
 func (c *tokenCache) AuthenticateToken(ctx context.Context, token string) (*Response, error) {
 	key := c.key(token, AudiencesFrom(ctx))
-	for {
-		known, ok, other := c.find(key)
-		switch {
-		case ok:
-			return known, nil
-		case other == nil:
-			return c.look(ctx, key, token)
-		}
-		select {
-		case <-other.done:
-			if !other.left {
-				return other.response, other.err
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", errLookup, context.Cause(ctx))
-		}
+	if known, ok := c.answers.Known(key); ok {
+		return known, nil
 	}
+	return c.answers.Get(ctx, key, func(ctx context.Context) (*Response, error) {
+		return c.tokens.AuthenticateToken(ctx, token)
+	})
 }
 
 // Ready calls the method Ready of the authenticator, if it has one.
@@ -138,8 +110,8 @@ type hasher struct {
 	key  []byte
 }
 
-// key returns the key of a token.
-func (c *tokenCache) key(token string, audiences []string) tokenKey {
+// key returns the key of a token and the audiences of a request.
+func (c *tokenCache) key(token string, audiences []string) remember.Key {
 	h, _ := c.hashers.Get().(*hasher)
 	defer c.hashers.Put(h)
 	h.mac.Reset()
@@ -148,7 +120,7 @@ func (c *tokenCache) key(token string, audiences []string) tokenKey {
 		h.add(a)
 	}
 	h.key = h.mac.Sum(h.key[:0])
-	return tokenKey(h.key)
+	return remember.Key(h.key)
 }
 
 // add writes a text and its length to the hash, and leaves nothing of it in h.
@@ -163,69 +135,6 @@ func (h *hasher) add(text string) {
 
 // maxHashed is the largest buffer that a hasher keeps.
 const maxHashed = 16 << 10
-
-// find returns the remembered response of a key, with ok, or the call for it that is going on. If there is neither, the caller has
-// to look.
-func (c *tokenCache) find(key tokenKey) (known *Response, ok bool, other *lookup) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if entry, ok := c.entries.Get(key); ok {
-		if time.Now().Before(entry.until) {
-			return entry.response, true, nil
-		}
-		c.entries.Remove(key)
-	}
-	if other := c.lookups[key]; other != nil {
-		return nil, false, other
-	}
-	c.lookups[key] = &lookup{done: make(chan struct{}), left: true}
-	return nil, false, nil
-}
-
-// look calls the authenticator, and remembers the result. If the authenticator panics, the requests that wait call it again.
-func (c *tokenCache) look(ctx context.Context, key tokenKey, token string) (*Response, error) {
-	defer c.finish(key)
-	bounded, cancel := context.WithTimeoutCause(ctx, c.opts.Lookup, errLookup)
-	defer cancel()
-	response, err := c.tokens.AuthenticateToken(bounded, token)
-	c.result(key, response, err, err != nil && ctx.Err() != nil)
-	return response, err
-}
-
-// result keeps the result of a call for the requests that wait for it.
-func (c *tokenCache) result(key tokenKey, response *Response, err error, left bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.lookups[key]
-	l.response, l.err, l.left = response, err, left
-	keep := c.opts.Success
-	if response == nil {
-		keep = c.opts.Failure
-	}
-	if err == nil && keep > 0 {
-		c.remember(key, cached{response, time.Now().Add(keep), response.size()})
-	}
-}
-
-// remember adds an entry, within the bounds.
-func (c *tokenCache) remember(key tokenKey, entry cached) {
-	if entry.size > c.opts.Bytes/4 {
-		return
-	}
-	c.entries.Remove(key) // Add would not tell of an entry that it replaces
-	c.entries.Add(key, entry)
-	for c.bytes += entry.size; c.bytes > c.opts.Bytes; {
-		c.entries.RemoveOldest()
-	}
-}
-
-// finish ends the call for a key.
-func (c *tokenCache) finish(key tokenKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	close(c.lookups[key].done)
-	delete(c.lookups, key)
-}
 
 // entrySize is the size of an entry without the texts of its response.
 const entrySize = 512

@@ -29,7 +29,9 @@ func TestUnion(t *testing.T) {
 		{"first allow", []authz.Authorizer{says(authz.NoOpinion, "a", nil), says(authz.Allow, "b", nil), says(authz.Deny, "c", nil)}, authz.Allow, "b", ""},
 		{"first deny", []authz.Authorizer{says(authz.NoOpinion, "a", nil), says(authz.Deny, "b", nil), says(authz.Allow, "c", nil)}, authz.Deny, "b", ""},
 		{"allow after an error", []authz.Authorizer{says(authz.NoOpinion, "", x), says(authz.Allow, "b", nil)}, authz.Allow, "b", ""},
-		{"errors joined", []authz.Authorizer{says(authz.NoOpinion, "", x), says(authz.NoOpinion, "", y)}, authz.NoOpinion, "", "x\ny"},
+		{"errors joined", []authz.Authorizer{says(authz.NoOpinion, "", x), says(authz.NoOpinion, "", y)}, authz.NoOpinion, "", "[x, y]"},
+		{"equal errors", []authz.Authorizer{says(authz.NoOpinion, "", x), says(authz.NoOpinion, "", x)}, authz.NoOpinion, "", "x"},
+		{"deny after an error", []authz.Authorizer{says(authz.NoOpinion, "", x), says(authz.Deny, "b", nil)}, authz.Deny, "b", ""},
 	} {
 		verdict, reason, err := authz.Union(tc.members...).Authorize(t.Context(), authz.Attributes{})
 		text := ""

@@ -54,8 +54,8 @@ type Explanation struct {
 	Nearest []Grant `json:"nearest,omitempty"`
 }
 
-// Explainer is an optional interface of an [Authorizer] that can say more than the reason of a verdict. [Union], [Live], [ForGroup]
-// and [Plain] implement it, whether or not their members do.
+// Explainer is an optional interface of an [Authorizer] that can say more than the reason of a verdict. [Union], [Live],
+// [ForGroup], [Plain] and [Observed] implement it, whether or not their members do.
 type Explainer interface {
 	// Explain returns why Authorize decides as it does.
 	Explain(ctx context.Context, a Attributes) Explanation
@@ -76,21 +76,24 @@ const maxNearest = 5
 
 // Explain implements Explainer.
 func (u *union) Explain(ctx context.Context, a Attributes) Explanation {
-	var said opinions
+	var none opinions
 	var nearest []Grant
 	for i, m := range u.members {
 		one := Explain(ctx, m, a)
-		if said.add(u, i, one.Verdict, one.Reason, one.Err) {
+		if one.Verdict != NoOpinion {
 			if u.names != nil {
 				one.Authorizer = u.names[i].name
 			}
-			one.Reason, one.Err = said.result(one.Verdict)
+			if one.Verdict == Allow {
+				one.Err = nil
+			}
 			return one
 		}
+		none.add(u, i, one.Reason, one.Err)
 		nearest = append(nearest, one.Nearest[:min(len(one.Nearest), maxNearest-len(nearest))]...)
 	}
 	all := Explanation{Nearest: nearest}
-	all.Reason, all.Err = said.result(NoOpinion)
+	all.Reason, all.Err = none.result()
 	return all
 }
 

@@ -51,10 +51,11 @@ func TestExplain(t *testing.T) {
 		{"nobody", nil, "", `{}`, "", nil},
 		{"the one who allows", map[string]authz.Authorizer{"a": plain, "b": yes, "c": near}, "abc", `{"authorizer":"b","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
 		{"behind a group", map[string]authz.Authorizer{"a": authz.ForGroup("members", yes)}, "a", `{"authorizer":"a","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
+		{"observed", map[string]authz.Authorizer{"a": authz.Observed(yes, func(authz.Verdict) {})}, "a", `{"authorizer":"a","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
 		{"behind another group", map[string]authz.Authorizer{"a": authz.ForGroup("others", yes)}, "a", `{}`, "", nil},
 		{"without a name in reasons", map[string]authz.Authorizer{"a": authz.Plain{Authorizer: near}}, "a", `1 2 3`, "near", nil},
 		{"of all members", map[string]authz.Authorizer{"a": near, "b": plain, "c": near}, "abc", `1 2 3 1 2`, "a: near\nb: no\nc: near", broken},
-		{"a refusal", map[string]authz.Authorizer{"a": near, "b": explained{Verdict: authz.Deny, Reason: "never"}, "c": yes}, "abc", `{"authorizer":"b"}`, "b: never", nil},
+		{"a refusal", map[string]authz.Authorizer{"a": near, "b": explained{Verdict: authz.Deny, Reason: "never"}, "c": yes}, "abc", `{"authorizer":"b"}`, "never", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var l authz.Live
@@ -112,7 +113,7 @@ func TestSubjectsOf(t *testing.T) {
 		authz.AllowPaths("/healthz"),
 		authz.AllowPaths("/readyz"),
 		authz.ForGroup("devs", authz.AllowPaths("/healthz")),
-		authz.Plain{Authorizer: explained{Grant: grant("r", "g")}},
+		authz.Plain{Authorizer: authz.Observed(explained{Grant: grant("r", "g")}, func(authz.Verdict) {})},
 	)} {
 		if err := l.Set(name, a); err != nil {
 			t.Fatal(err)

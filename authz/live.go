@@ -24,8 +24,8 @@ func (p Plain) RulesFor(ctx context.Context, user *authn.User, namespace string)
 func (p Plain) Ready(ctx context.Context) error { return ready(ctx, p.Authorizer) }
 
 // Live is an authorizer whose named members may be added and removed while it is in use. The members are called as in a [Union],
-// in the order in which their names were first added; a member that replaces another takes its position. If a member does not
-// allow, its reason is shown after its name, as in kube-apiserver ("rbac: RBAC: ..."), unless it is a [Plain]. Each request uses
+// in the order in which their names were first added; a member that replaces another takes its position. If a member has no
+// opinion, its reason is shown after its name, as in kube-apiserver ("rbac: RBAC: ..."), unless it is a [Plain]. Each request uses
 // the authorizer that one call of [Live.Pin] returned. The zero Live has no members and no opinion. All methods may be called
 // concurrently. A Live must not be copied.
 type Live struct {

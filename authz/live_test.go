@@ -38,12 +38,12 @@ func TestLive(t *testing.T) {
 		}
 	}
 	set("rbac", always(authz.NoOpinion, "no role"))
-	set("webhook", always(authz.Deny, "no"))
+	set("webhook", always(authz.Deny, "no")) // a reason to deny is shown without the name, as in kube-apiserver
 	before := live.Pin(t.Context())
 	if again := live.Pin(t.Context()); again != before {
 		t.Error("nothing has changed, but the pinned authorizer is another")
 	}
-	if got := ask(t, live); got != "2 webhook: no" {
+	if got := ask(t, live); got != "2 no" {
 		t.Errorf("both say %s", got)
 	}
 	set("rbac", always(authz.Allow, "a role"))
@@ -53,13 +53,13 @@ func TestLive(t *testing.T) {
 	if got := ask(t, live); got != "1 a role" {
 		t.Errorf("after a member was replaced: %s", got)
 	}
-	if got := ask(t, before); got != "2 webhook: no" {
+	if got := ask(t, before); got != "2 no" {
 		t.Errorf("what was pinned before decides by what came later: %s", got)
 	}
 	if !live.Remove("rbac") || live.Remove("rbac") {
 		t.Error("Remove")
 	}
-	if got := ask(t, live); got != "2 webhook: no" {
+	if got := ask(t, live); got != "2 no" {
 		t.Errorf("after a member was removed: %s", got)
 	}
 	if live.Set("", always(authz.Allow, "")) == nil || live.Set("x", nil) == nil {

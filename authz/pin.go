@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Pinner is an optional interface of an [Authorizer] whose decisions depend on objects that change. [Union], [ForGroup], [Plain]
-// and [Live] pin the authorizers that they call.
+// Pinner is an optional interface of an [Authorizer] whose decisions depend on objects that change. [Union], [ForGroup],
+// [Observed], [Plain] and [Live] pin the authorizers that they call.
 type Pinner interface {
 	// Pin returns an authorizer that decides by the state that the objects have now, even if they change while it is used. It is
 	// for all decisions about one request. The state includes every change that was acknowledged before the call. While nothing
@@ -29,6 +29,8 @@ func pins(a Authorizer) bool {
 	case *union:
 		return a.pins
 	case *forGroup:
+		return pins(a.next)
+	case *observed:
 		return pins(a.next)
 	case Plain:
 		return pins(a.Authorizer)

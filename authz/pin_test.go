@@ -24,9 +24,10 @@ func crew(t *testing.T, a authz.Authorizer) string {
 func TestPinReachesWhatIsAsked(t *testing.T) {
 	none := always(authz.NoOpinion, "")
 	for name, around := range map[string]func(a authz.Authorizer) authz.Authorizer{
-		"a union":     func(a authz.Authorizer) authz.Authorizer { return authz.Union(none, a) },
-		"a group":     func(a authz.Authorizer) authz.Authorizer { return authz.ForGroup("crew", a) },
-		"a plain one": func(a authz.Authorizer) authz.Authorizer { return authz.Plain{Authorizer: a} },
+		"a union":         func(a authz.Authorizer) authz.Authorizer { return authz.Union(none, a) },
+		"a group":         func(a authz.Authorizer) authz.Authorizer { return authz.ForGroup("crew", a) },
+		"a plain one":     func(a authz.Authorizer) authz.Authorizer { return authz.Plain{Authorizer: a} },
+		"an observed one": func(a authz.Authorizer) authz.Authorizer { return authz.Observed(a, func(authz.Verdict) {}) },
 		"all of them": func(a authz.Authorizer) authz.Authorizer {
 			return authz.Union(none, authz.ForGroup("crew", authz.Plain{Authorizer: authz.Union(a)}))
 		},
@@ -104,9 +105,9 @@ func TestUnionOfWhatIsNotReady(t *testing.T) {
 		err     string
 	}{
 		{"it could allow only", []authz.Authorizer{fails(authz.NoOpinion, "loading"), allow}, authz.Allow, ""},
-		{"and nobody else allows", []authz.Authorizer{fails(authz.NoOpinion, "loading"), fails(authz.NoOpinion, "too")}, authz.NoOpinion, "loading\ntoo"},
+		{"and nobody else allows", []authz.Authorizer{fails(authz.NoOpinion, "loading"), fails(authz.NoOpinion, "too")}, authz.NoOpinion, "[loading, too]"},
 		{"it could deny", []authz.Authorizer{fails(authz.Deny, "loading"), allow}, authz.Deny, "loading"},
-		{"the errors before are kept", []authz.Authorizer{fails(authz.NoOpinion, "first"), fails(authz.Deny, "loading"), allow}, authz.Deny, "first\nloading"},
+		{"the errors before are dropped", []authz.Authorizer{fails(authz.NoOpinion, "first"), fails(authz.Deny, "loading"), allow}, authz.Deny, "loading"},
 		{"who comes before may allow", []authz.Authorizer{allow, fails(authz.Deny, "loading")}, authz.Allow, ""},
 	} {
 		live := &authz.Live{}
@@ -138,6 +139,7 @@ func TestReadyOfWhatIsAsked(t *testing.T) {
 		func(a authz.Authorizer) authz.Authorizer { return authz.Union(silent, a) },
 		func(a authz.Authorizer) authz.Authorizer { return authz.ForGroup("crew", a) },
 		func(a authz.Authorizer) authz.Authorizer { return authz.Plain{Authorizer: a} },
+		func(a authz.Authorizer) authz.Authorizer { return authz.Observed(a, func(authz.Verdict) {}) },
 	} {
 		if err := around(loading{silent}).(readier).Ready(t.Context()); err == nil || err.Error() != "loading" {
 			t.Errorf("%T: %v", around(silent), err)
@@ -145,5 +147,19 @@ func TestReadyOfWhatIsAsked(t *testing.T) {
 		if err := around(silent).(readier).Ready(t.Context()); err != nil {
 			t.Errorf("%T: %v", around(silent), err)
 		}
+	}
+}
+
+func TestObserved(t *testing.T) {
+	var told []authz.Verdict
+	for _, v := range []authz.Verdict{authz.Allow, authz.NoOpinion, authz.Deny} {
+		a := authz.Observed(always(v, "x"), func(v authz.Verdict) { told = append(told, v) })
+		if got := crew(t, a); got != fmt.Sprintf("%d x", v) || told[len(told)-1] != v {
+			t.Errorf("%s, told %v", got, told)
+		}
+	}
+	rules, err := authz.RulesOf(t.Context(), authz.Observed(authz.AlwaysAllow(), nil), &authn.User{}, "")
+	if len(rules.Resources) != 1 || err != nil {
+		t.Error(rules, err)
 	}
 }

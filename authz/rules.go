@@ -62,7 +62,7 @@ func (u *union) RulesFor(ctx context.Context, user *authn.User, namespace string
 			errs = append(errs, err)
 		}
 	}
-	return all, errors.Join(errs...)
+	return all, aggregate(errs)
 }
 
 // everything returns the rules of a user who may do everything.

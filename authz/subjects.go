@@ -14,8 +14,8 @@ type Subjects struct {
 	Incomplete bool
 }
 
-// SubjectResolver is an optional interface of an [Authorizer]. It lists who may make a request. [Union], [Live], [ForGroup] and
-// [Plain] implement it, whether or not their members do.
+// SubjectResolver is an optional interface of an [Authorizer]. It lists who may make a request. [Union], [Live],
+// [ForGroup], [Plain] and [Observed] implement it, whether or not their members do.
 type SubjectResolver interface {
 	// SubjectsFor returns who may make a request; a.User is not used. At most limit grants are returned.
 	SubjectsFor(ctx context.Context, a Attributes, limit int) Subjects

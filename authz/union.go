@@ -2,17 +2,18 @@ package authz
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // Union calls authorizers in order. The first that allows or denies decides, with its reason. If none does, the result is no
-// opinion, with the reasons of all, one per line, and their errors joined. An empty union has no opinion.
+// opinion, with the reasons of all, one per line, and their errors as an aggregate of apimachinery. An empty union has no opinion.
 //
-// An error without a verdict does not end the union: a later member may allow. An authorizer that can deny, but cannot decide
-// because it is not ready, returns Deny with an error, which ends it.
+// An error without a verdict does not end the union: a later member may allow or deny, and then the error is dropped, as in
+// kube-apiserver. An authorizer that can deny, but cannot decide because it is not ready, returns Deny with an error, which ends it.
 //
 // A Union is a [Pinner]: it pins its members that are Pinners. It is ready when all of its members with a method
 // Ready(context.Context) error are ready.
@@ -67,52 +68,52 @@ func (u *union) Pin(ctx context.Context) Authorizer {
 
 // Authorize implements Authorizer.
 func (u *union) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) {
-	var said opinions
+	var none opinions
 	for i, m := range u.members {
 		verdict, reason, err := m.Authorize(ctx, a)
-		if said.add(u, i, verdict, reason, err) {
-			reason, err = said.result(verdict)
-			return verdict, reason, err
+		switch verdict {
+		case Allow:
+			return Allow, reason, nil
+		case Deny:
+			return Deny, reason, err
 		}
+		none.add(u, i, reason, err)
 	}
-	reason, err := said.result(NoOpinion)
+	reason, err := none.result()
 	return NoOpinion, reason, err
 }
 
-// opinions are what the members of a union said about a request.
+// opinions are what the members of a union without a verdict said about a request.
 type opinions struct {
-	last    string   // the reason of the member that decides
-	reasons []string // of the members without an opinion
+	reasons []string
 	errs    []error
 }
 
-// add adds what the member i of u said, and reports whether that decides.
-func (o *opinions) add(u *union, i int, verdict Verdict, reason string, err error) (decides bool) {
+// add adds what the member i of u said.
+func (o *opinions) add(u *union, i int, reason string, err error) {
 	if err != nil {
 		o.errs = append(o.errs, err)
 	}
-	if reason != "" && verdict != Allow && u.names != nil && u.names[i].shown {
+	if reason == "" {
+		return
+	}
+	if u.names != nil && u.names[i].shown {
 		reason = u.names[i].name + ": " + reason
 	}
-	if verdict != NoOpinion {
-		o.last = reason
-		return true
-	}
-	if reason != "" {
-		o.reasons = append(o.reasons, reason)
-	}
-	return false
+	o.reasons = append(o.reasons, reason)
 }
 
-// result returns the reason and the error of the verdict of the union.
-func (o *opinions) result(verdict Verdict) (string, error) {
-	switch verdict {
-	case Allow:
-		return o.last, nil
-	case Deny:
-		return o.last, errors.Join(o.errs...)
+// result returns the reason and the error of the union.
+func (o *opinions) result() (string, error) {
+	return strings.Join(o.reasons, "\n"), aggregate(o.errs)
+}
+
+// aggregate returns several errors as one, whose text has those that differ; nil if there are none.
+func aggregate(errs []error) error {
+	if len(errs) == 0 {
+		return nil
 	}
-	return strings.Join(o.reasons, "\n"), errors.Join(o.errs...)
+	return utilerrors.NewAggregate(errs)
 }
 
 // Ready returns the error of the first member that is not ready.

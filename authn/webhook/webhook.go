@@ -26,17 +26,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime/client"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"github.com/keelson-dev/keelson/runtime/review"
 )
 
 // Versions of TokenReview. In both a TokenReview has the same fields.
@@ -49,7 +45,7 @@ const (
 const TokenReviews = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 // MaxAnswer is the default of Options.Client.MaxAnswer, in bytes.
-const MaxAnswer = 1 << 20
+const MaxAnswer = review.MaxAnswer
 
 // Options are the options of New. The zero values stand for the defaults, which are those of kube-apiserver, except for Version.
 type Options struct {
@@ -80,60 +76,41 @@ type Options struct {
 // Authenticator authenticates tokens by a webhook. Make one with New, and Close it. All methods may be called concurrently.
 type Authenticator struct {
 	authn.TokenAuthenticator // remembers answers
-	client                   *client.Client
-	closed                   atomic.Bool
+	hook                     *review.Webhook
 }
 
 // New returns an authenticator for the webhook of cfg. The error names the wrong field of cfg or of the options. New connects to
 // nothing.
 func New(cfg client.Config, o Options) (*Authenticator, error) {
-	switch {
-	case o.Version != "" && o.Version != V1 && o.Version != V1beta1:
+	if o.Version != "" && o.Version != V1 && o.Version != V1beta1 {
 		return nil, fmt.Errorf("authentication webhook: Options.Version is %q: want %s or %s", o.Version, V1, V1beta1)
-	case o.Attempts < 0 || o.Backoff < 0 || o.Timeout < 0:
-		return nil, errors.New("authentication webhook: Options.Attempts, Backoff and Timeout must not be negative")
 	}
-	o.Client.Timeout, o.Client.Retries = cmp.Or(o.Timeout, 10*time.Second), -1
-	o.Client.MaxAnswer = cmp.Or(o.Client.MaxAnswer, MaxAnswer)
-	c, err := client.New(cfg, o.Client)
+	version := "authentication.k8s.io/" + cmp.Or(o.Version, V1)
+	hook, err := review.New(cfg, review.Options{
+		Name: "authentication webhook", Kind: reviewKind, APIVersion: version, Path: o.Path,
+		Attempts: o.Attempts, Backoff: o.Backoff, Timeout: o.Timeout, Client: o.Client,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("authentication webhook: %w", err)
+		return nil, err
 	}
 	const remembered = 2 * time.Minute
 	o.Cache.Success, o.Cache.Failure = cmp.Or(o.Success, remembered), cmp.Or(o.Failure, remembered)
-	tries := cmp.Or(o.Attempts, 5)
-	asks := &asker{
-		client: c, path: o.Path, version: "authentication.k8s.io/" + cmp.Or(o.Version, V1), audiences: slices.Clone(o.Audiences), tries: tries,
-		pauses: wait.Backoff{Duration: cmp.Or(o.Backoff, 500*time.Millisecond), Factor: 1.5, Jitter: 0.2, Steps: tries},
-	}
-	return &Authenticator{TokenAuthenticator: authn.CacheTokens(asks, o.Cache), client: c}, nil
+	asks := &asker{hook: hook, version: version, audiences: slices.Clone(o.Audiences)}
+	return &Authenticator{TokenAuthenticator: authn.CacheTokens(asks, o.Cache), hook: hook}, nil
 }
 
 // Close ends the calls in progress, which fail, and closes the connections. From then on Ready fails: tokens that are not remembered are
 // refused.
-func (a *Authenticator) Close() {
-	a.closed.Store(true)
-	a.client.Close()
-}
+func (a *Authenticator) Close() { a.hook.Close() }
 
 // Ready fails after Close. Until then it returns nil: it does not ask the webhook, whose failure would make the server fail, too.
-func (a *Authenticator) Ready(context.Context) error {
-	if a.closed.Load() {
-		return errClosed
-	}
-	return nil
-}
-
-var errClosed = errors.New("authentication webhook: the authenticator is closed")
+func (a *Authenticator) Ready(ctx context.Context) error { return a.hook.Ready(ctx) }
 
 // asker asks the webhook.
 type asker struct {
-	client    *client.Client
-	path      string
+	hook      *review.Webhook
 	version   string
 	audiences []string
-	pauses    wait.Backoff
-	tries     int
 }
 
 // AuthenticateToken implements authn.TokenAuthenticator. An error, which may have a text of the webhook, does not have the token.
@@ -173,12 +150,12 @@ func isOdd(c rune) bool {
 // review asks the webhook for the user of a token.
 func (a *asker) review(ctx context.Context, token string) (*authn.Response, error) {
 	wanted := authn.AudiencesFrom(ctx)
-	body, err := json.Marshal(review{Kind: reviewKind, APIVersion: a.version, Spec: &spec{Token: token, Audiences: wanted}})
+	body, err := json.Marshal(tokenReview{Kind: reviewKind, APIVersion: a.version, Spec: &spec{Token: token, Audiences: wanted}})
 	if err != nil {
 		return nil, fmt.Errorf("authentication webhook: %w", err)
 	}
-	answer, err := a.ask(ctx, body)
-	if err != nil {
+	var answer tokenReview
+	if err := a.hook.Ask(ctx, body, &answer); err != nil {
 		return nil, err
 	}
 	audiences := answer.Status.Audiences
@@ -199,77 +176,10 @@ func (a *asker) review(ctx context.Context, token string) (*authn.Response, erro
 	return nil, nil
 }
 
-// ask sends a review until the webhook answers or all attempts are made.
-func (a *asker) ask(ctx context.Context, body []byte) (*review, error) {
-	pauses := a.pauses
-	for try := 1; ; try++ {
-		resp, err := a.client.Do(ctx, client.Request{Method: http.MethodPost, Path: a.path, Body: body})
-		if err == nil {
-			return a.read(resp.Body)
-		}
-		if try == a.tries || !again(err) || !pause(ctx, pauses.Step()) {
-			return nil, fmt.Errorf("authentication webhook: %s: %w", a.outcome(err, try), err)
-		}
-	}
-}
-
-// outcome says what came of a number of attempts, of which the last failed with err.
-func (a *asker) outcome(err error, attempts int) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return fmt.Sprintf("no answer in %d attempts", attempts)
-	}
-	switch code := status.Status().Code; {
-	case code == http.StatusNotFound && a.path == "":
-		return "refused: the server at that URL serves no TokenReviews at its path"
-	case code == http.StatusNotFound:
-		return fmt.Sprintf("refused: the server at that URL serves no TokenReviews at the path %s", a.path)
-	case code >= http.StatusInternalServerError || code == http.StatusTooManyRequests:
-		return fmt.Sprintf("%d attempts failed, the last with the code %d", attempts, code)
-	default:
-		return "refused"
-	}
-}
-
-// read reads the answer of the webhook.
-func (a *asker) read(body []byte) (*review, error) {
-	var answer review
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("authentication webhook: the answer is no TokenReview in JSON: %w", err)
-	}
-	if answer.Kind != reviewKind || answer.APIVersion != a.version {
-		return nil, fmt.Errorf("authentication webhook: the answer is a %.100q of %.100q: want a %s of %s", answer.Kind, answer.APIVersion, reviewKind, a.version)
-	}
-	return &answer, nil
-}
-
-// again reports whether a review is sent again after an error.
-func again(err error) bool {
-	if _, asked := apierrors.SuggestsClientDelay(err); asked {
-		return true
-	}
-	return utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
-}
-
-// pause waits, and reports whether ctx lasts that long.
-func pause(ctx context.Context, d time.Duration) bool {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 const reviewKind = "TokenReview"
 
-// review is a TokenReview of authentication.k8s.io, in v1 and v1beta1.
-type review struct {
+// tokenReview is a TokenReview of authentication.k8s.io, in v1 and v1beta1.
+type tokenReview struct {
 	Kind       string   `json:"kind"`
 	APIVersion string   `json:"apiVersion"`
 	Metadata   struct{} `json:"metadata"`

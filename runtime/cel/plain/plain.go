@@ -83,6 +83,9 @@ type Program struct{ program *cel.Program }
 // IsBool reports whether the expression is known to be true or false.
 func (p *Program) IsBool() bool { return p.program.Type().IsExactType(celgo.BoolType) }
 
+// Type returns the type of the expression as messages have it, such as "list(string)".
+func (p *Program) Type() string { return p.program.Type().String() }
+
 // Eval evaluates the expression with the values of the variables: nil, bool, int64, float64, string, []any, []string, map[string]any
 // and map[string][]string. The result is of the first six types, with lists as []any; another value is returned as an [Other]. budget
 // and remaining are as in [cel.Program.Eval].

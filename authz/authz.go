@@ -3,6 +3,8 @@
 // An [Authorizer] returns a [Verdict]. [Union] combines authorizers in order; the first that allows or denies decides. If the
 // result is no opinion, the request is refused. The rules are those of
 // https://kubernetes.io/docs/reference/access-authn-authz/authorization/.
+//
+// [RulesOf] lists what a user may do, and [SubjectsOf] who may do something. [Explain] says why a request is allowed or refused.
 package authz
 
 import (

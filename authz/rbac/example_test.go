@@ -41,3 +41,32 @@ func ExampleStatic() {
 	// list true RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to Group "pilots"
 	// delete false
 }
+
+// ExamplePolicy_Explain says why a user may do something, what a refused user lacks, and who may do it.
+func ExamplePolicy_Explain() {
+	policy, err := rbac.Static(
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"airports"}},
+		}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "readers"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "pilots"}},
+			RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "reader"}},
+	)
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	a := authz.Attributes{User: &authn.User{Name: "amelia", Groups: []string{"pilots"}}, ResourceRequest: true,
+		Verb: "get", APIGroup: "example.com", Resource: "airports", Name: "lhr"}
+	fmt.Println(authz.Explain(ctx, policy, a).Grant.Binding.Name)
+	a.Verb = "delete"
+	fmt.Println(authz.Explain(ctx, policy, a).Nearest[0].Lacks)
+	a.Verb = "get"
+	for _, g := range authz.SubjectsOf(ctx, policy, a, 100).Grants {
+		fmt.Println(g.Subject.Kind, g.Subject.Name)
+	}
+	// Output:
+	// readers
+	// verb
+	// Group pilots
+}

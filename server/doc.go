@@ -138,6 +138,11 @@
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
 //	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
 //	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error
+//	Permissions
+//	  explanation of a review, its nearest grants            4 KiB, 5                                       -                                           left out
+//	  bindings, roles and rules examined for them            200,000                                        -                                           some grants may be missed
+//	  grants of an answer who may do something               1,000                                          -                                           incomplete is true
+//	  error of an authorizer in a review                     1 KiB                                          -                                           cut
 //	Audit
 //	  text of a policy                                       1 MiB                                          -                                           an error
 //	  user agent, addresses of proxies in an event           1 KiB, 32                                      -                                           cut; the nearest are kept

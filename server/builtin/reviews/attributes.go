@@ -198,7 +198,8 @@ func checkValues(operator string, values []string, at *field.Path) field.ErrorLi
 // checkMeta checks that the metadata of a review is empty, but for what the server or the path of the request sets.
 func checkMeta(m *metav1.ObjectMeta, want metav1.ObjectMeta, detail string) field.ErrorList {
 	m.ManagedFields = nil
-	m.UID, m.SelfLink, m.CreationTimestamp, m.DeletionTimestamp, m.DeletionGracePeriodSeconds = "", "", metav1.Time{}, nil, nil
+	m.SetSelfLink("")
+	m.UID, m.CreationTimestamp, m.DeletionTimestamp, m.DeletionGracePeriodSeconds = "", metav1.Time{}, nil, nil
 	if equality.Semantic.DeepEqual(*m, want) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 )
@@ -46,7 +47,8 @@ type Explanation struct {
 	Verdict Verdict `json:"-"`
 	Reason  string  `json:"-"` // that of Authorize
 	Err     error   `json:"-"` // that of Authorize
-	// Authorizer is the name of the member of a [Live] that allows or denies; "" if none does or if it has no name.
+	// Authorizer is the name of the member of a [Live] that allows or denies, and if that member is a Live, the name of its own
+	// member. It is "" if none does or if it has no name.
 	Authorizer string `json:"authorizer,omitempty"`
 	// Grant allows the request. It is nil if the request is not allowed, or if the authorizer that allows it has no grants.
 	Grant *Grant `json:"grant,omitempty"`
@@ -82,7 +84,7 @@ func (u *union) Explain(ctx context.Context, a Attributes) Explanation {
 		one := Explain(ctx, m, a)
 		if one.Verdict != NoOpinion {
 			if u.names != nil {
-				one.Authorizer = u.names[i].name
+				one.Authorizer = cmp.Or(one.Authorizer, u.names[i].name)
 			}
 			if one.Verdict == Allow {
 				one.Err = nil

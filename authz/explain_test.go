@@ -33,6 +33,16 @@ func grant(role, subject string) *authz.Grant {
 	return &authz.Grant{Role: &authz.Object{Kind: "Role", Name: role}, Subject: &authz.Object{Kind: "Group", Name: subject}}
 }
 
+// inner returns a Live with one member.
+func inner(t *testing.T, a authz.Authorizer) *authz.Live {
+	t.Helper()
+	l := &authz.Live{}
+	if err := l.Set("inner", a); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func TestExplain(t *testing.T) {
 	broken := errors.New("broken")
 	plain := authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) {
@@ -52,6 +62,7 @@ func TestExplain(t *testing.T) {
 		{"the one who allows", map[string]authz.Authorizer{"a": plain, "b": yes, "c": near}, "abc", `{"authorizer":"b","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
 		{"behind a group", map[string]authz.Authorizer{"a": authz.ForGroup("members", yes)}, "a", `{"authorizer":"a","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
 		{"observed", map[string]authz.Authorizer{"a": authz.Observed(yes, func(authz.Verdict) {})}, "a", `{"authorizer":"a","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
+		{"a member of a member", map[string]authz.Authorizer{"a": inner(t, yes)}, "a", `{"authorizer":"inner","grant":{"role":{"kind":"Role","name":"r"},"subject":{"kind":"Group","name":"g"}}}`, "yes", nil},
 		{"behind another group", map[string]authz.Authorizer{"a": authz.ForGroup("others", yes)}, "a", `{}`, "", nil},
 		{"without a name in reasons", map[string]authz.Authorizer{"a": authz.Plain{Authorizer: near}}, "a", `1 2 3`, "near", nil},
 		{"of all members", map[string]authz.Authorizer{"a": near, "b": plain, "c": near}, "abc", `1 2 3 1 2`, "a: near\nb: no\nc: near", broken},

@@ -54,8 +54,9 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return err
 	}
+	guard := &escalation{roles: a}
 	err = h.Serve(server.Group{Name: rbacv1.GroupName, Versions: []server.Version{{
-		Name: "v1", Resources: []server.Resource{ClusterRole(), ClusterRoleBinding(), Role(), RoleBinding()},
+		Name: "v1", Resources: []server.Resource{clusterRole(guard), clusterRoleBinding(guard), role(guard), roleBinding(guard)},
 	}}})
 	if errors.Is(err, server.ErrServed) {
 		return fmt.Errorf("rbac: %w; install the extension once, and leave its kinds to it", err)

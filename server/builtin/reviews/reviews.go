@@ -30,7 +30,7 @@ import (
 )
 
 // Authorizer is the name of the authorizer that lets the members of system:authenticated create SelfSubjectReviews, as the role
-// system:basic-user of Kubernetes does. Replace it with server.Host.Authorize for other rules.
+// system:basic-user of Kubernetes does. That role replaces it when package builtin/rbac is installed.
 const Authorizer = "basic-user"
 
 // New returns the extension. Install it once in a server, before or while the server serves.
@@ -41,7 +41,7 @@ type extension struct{}
 // Install implements server.Extension.
 func (extension) Install(h *server.Host) error {
 	r := reviewer{h.Tokens(), h.Audiences()}
-	if err := h.Authorize(Authorizer, authz.ForGroup(authn.AuthenticatedAll, authz.Func(basicUser))); err != nil {
+	if err := h.AuthorizeByDefault(Authorizer, authz.ForGroup(authn.AuthenticatedAll, authz.Func(basicUser))); err != nil {
 		return err
 	}
 	return h.Serve(server.Group{Name: authenticationv1.GroupName, Versions: []server.Version{{

@@ -226,6 +226,30 @@ func (h *Host) Authorize(name string, a authz.Authorizer) error {
 	})
 }
 
+// AuthorizeByDefault is Authorize for rules that every server has that installs the extension, unless the program has rules of its
+// own, such as that service accounts may read the keys of the server. After ReplaceDefaultRules it has no effect.
+func (h *Host) AuthorizeByDefault(name string, a authz.Authorizer) error {
+	if name == "" || a == nil {
+		return fmt.Errorf("server: Host.AuthorizeByDefault %q: %w", name, authz.ErrMember)
+	}
+	return h.i.do(func(m *members) {
+		if !m.replaced {
+			_ = m.addDefault(name, a)
+			h.s.checkMember(authorizerCheck+name, a)
+		}
+	})
+}
+
+// ReplaceDefaultRules removes, in one step, DefaultAuthorizer and the authorizers that AuthorizeByDefault has added or will add, for an
+// extension with rules that an administrator can change, such as stored roles. MastersAuthorizer and Policy.Authorizer stay.
+func (h *Host) ReplaceDefaultRules() error {
+	return h.i.do(func(m *members) {
+		for _, name := range m.replaceDefaults() {
+			h.s.checkMember(authorizerCheck + name)
+		}
+	})
+}
+
 // Admit adds admission plug-ins, or replaces those of the same names. If it returns an error, none is added. The plug-ins judge
 // every change of every kind from now on, in the order of admission.Order. If the Mutator or the Validator of a plug-in has a
 // method Ready(context.Context) error, /readyz calls it as the check "admission-" and the name. Requests that the plug-in handles

@@ -170,7 +170,8 @@ type Policy struct {
 	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). If it is nil, members of
 	// system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and authenticated users may
 	// read discovery and OpenAPI (/api, /apis and /openapi). An authorizer that is set replaces all these rules; authz.Union(a,
-	// DefaultRules()) keeps them. Host.Authorize adds rules without replacing any.
+	// DefaultRules()) keeps them. Host.Authorize adds rules without replacing any; package builtin/rbac replaces all but that of
+	// system:masters by stored roles.
 	Authorizer authz.Authorizer
 	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
 	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.

@@ -51,6 +51,9 @@ type members struct {
 	plugins admission.Live
 	turns   flowcontrol.Controller // nil admits everything
 	audit   audit.Live
+
+	defaults []string // names of the authorizers that a policy of the program replaces
+	replaced bool     // the program has such a policy
 }
 
 // state is the whole policy at one time. It is immutable, except for last.
@@ -199,7 +202,26 @@ func (m *members) begin(o Policy) error {
 	if o.Authorizer != nil {
 		return m.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
 	}
-	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.may.Set(DefaultAuthorizer, publicRules()))
+	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.addDefault(DefaultAuthorizer, publicRules()))
+}
+
+// addDefault adds an authorizer that replaceDefaults removes.
+func (m *members) addDefault(name string, a authz.Authorizer) error {
+	if m.replaced {
+		return nil
+	}
+	m.defaults = append(m.defaults, name)
+	return m.may.Set(name, a)
+}
+
+// replaceDefaults removes the authorizers of addDefault, and returns their names.
+func (m *members) replaceDefaults() []string {
+	names := m.defaults
+	m.defaults, m.replaced = nil, true
+	for _, name := range names {
+		m.may.Remove(name)
+	}
+	return names
 }
 
 // DefaultRules returns the authorizer of a server without Policy.Authorizer, for programs that compose one with it, as in

@@ -115,6 +115,9 @@ func New(from runtime.Readers, o Options) (*Authorizer, error) {
 // allocates nothing.
 func (a *Authorizer) Pin(ctx context.Context) authz.Authorizer { return a.policy(ctx) }
 
+// Policy returns the current policy. It waits for changes like Pin.
+func (a *Authorizer) Policy(ctx context.Context) *Policy { return a.policy(ctx) }
+
 func (a *Authorizer) policy(ctx context.Context) *Policy {
 	if now := a.now.Load(); a.isCurrent(now) {
 		return now.policy

@@ -31,7 +31,7 @@ func (p *Policy) Explain(ctx context.Context, a authz.Attributes) authz.Explanat
 		e.Nearest = p.nearest(&a)
 		return e
 	}
-	d := decision{policy: p, asked: &a}
+	d := decision{policy: p, user: a.User, asked: &a}
 	if s := p.namespace(a.Namespace); d.allowed(p.cluster) || d.allowed(s) {
 		grant := grantOf(d.by, d.by.role, d.rule, d.to)
 		e.Grant = &grant

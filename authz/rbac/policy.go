@@ -79,7 +79,7 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 	if err := p.unknown(); err != nil {
 		return authz.NoOpinion, err.Error(), nil
 	}
-	d := decision{policy: p, asked: &a}
+	d := decision{policy: p, user: a.User, asked: &a}
 	if d.allowed(p.cluster) {
 		return authz.Allow, d.by.allows(d.to), nil
 	}
@@ -94,7 +94,8 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 // decision is the state of one decision.
 type decision struct {
 	policy *Policy
-	asked  *authz.Attributes
+	user   *authn.User
+	asked  *authz.Attributes // nil if the rules of the user are listed
 	// Of an Allow: the binding, the rule of its role, and the subject of the binding.
 	by   *binding
 	rule *rbacv1.PolicyRule
@@ -109,7 +110,7 @@ func (d *decision) allowed(s *scope) bool {
 	if s == nil {
 		return false
 	}
-	user := d.asked.User
+	user := d.user
 	if g, ok := s.users.Get(user.Name); ok && d.byGrants(s, g) {
 		return true
 	}
@@ -131,7 +132,7 @@ func (d *decision) byGrants(s *scope, g *grants) (allowed bool) {
 		for i := range rules {
 			if allows(&rules[i], d.asked) {
 				allowed = true
-				d.by, d.rule, d.to = one.binding, &rules[i], s.firstSubject(one, d.asked.User)
+				d.by, d.rule, d.to = one.binding, &rules[i], s.firstSubject(one, d.user)
 				return false
 			}
 		}
@@ -248,11 +249,12 @@ func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string)
 		return authz.Rules{}, nil
 	}
 	var all authz.Rules
-	d := decision{policy: p, asked: &authz.Attributes{User: user}}
-	d.list(p.cluster, &all)
+	d := decision{policy: p, user: user}
+	add := func(rules []rbacv1.PolicyRule) { addRules(&all, rules) }
+	d.each(p.cluster, add)
 	if namespace != "" {
 		in, _ := p.namespaces.Get(namespace)
-		d.list(in, &all)
+		d.each(in, add)
 	}
 	if len(d.missing) == 0 {
 		return all, nil
@@ -260,13 +262,13 @@ func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string)
 	return all, joined(d.missing, d.more)
 }
 
-// list adds the rules of the bindings in s that have the user among their subjects. It adds each binding once.
-func (d *decision) list(s *scope, all *authz.Rules) {
+// each calls add with the rules of each binding in s that has the user among its subjects.
+func (d *decision) each(s *scope, add func(rules []rbacv1.PolicyRule)) {
 	if s == nil {
 		return
 	}
-	user, seen := d.asked.User, map[*binding]bool{}
-	add := func(m *btree.Map[string, *grants], key string) {
+	seen := map[*binding]bool{}
+	of := func(m *btree.Map[string, *grants], key string) {
 		g, ok := m.Get(key)
 		if !ok {
 			return
@@ -280,13 +282,13 @@ func (d *decision) list(s *scope, all *authz.Rules) {
 			if err != nil {
 				d.miss(err)
 			}
-			addRules(all, rules)
+			add(rules)
 			return true
 		})
 	}
-	add(s.users, user.Name)
-	for _, group := range user.Groups {
-		add(s.groups, group)
+	of(s.users, d.user.Name)
+	for _, group := range d.user.Groups {
+		of(s.groups, group)
 	}
 }
 

@@ -80,6 +80,9 @@ func (r *Registry) createBy(c *creation, call *Call, obj runtime.Object, opts *m
 	if err := r.settleNamespace(call, m); err != nil {
 		return storage.Record{}, err
 	}
+	if err := r.permit(call, obj, nil); err != nil {
+		return storage.Record{}, err
+	}
 	warnings = append(warnings, dedupOwners(m, afterMutation))
 	warn(call, warnings)
 	return r.createNamed(c, call, obj, m)

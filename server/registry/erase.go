@@ -13,6 +13,8 @@ import (
 type Erased struct {
 	object reflect.Type // T; nil is any
 
+	permit func(call *Call, obj, old runtime.Object) error
+
 	prepareForCreate       func(*Call, runtime.Object)
 	prepareForUpdate       func(*Call, runtime.Object, runtime.Object)
 	prepareForStatusUpdate func(*Call, runtime.Object, runtime.Object)
@@ -73,6 +75,12 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		requireResourceVersion: s.RequireResourceVersion,
 		createOnUpdate:         s.CreateOnUpdate,
 		returnDeleted:          s.ReturnDeleted,
+	}
+	if f := s.Permit; f != nil {
+		e.permit = func(call *Call, obj, old runtime.Object) error {
+			was, _ := old.(T) // the zero T on create
+			return f(call, obj.(T), was)
+		}
 	}
 	if f := s.PrepareForCreate; f != nil {
 		e.prepareForCreate = func(call *Call, obj runtime.Object) { f(call, obj.(T)) }

@@ -73,6 +73,7 @@ type Options struct {
 //   - Fields that only the server sets are cleared.
 //   - Mutating admission.
 //   - Defaults.
+//   - Strategy.Permit, for a call of a client.
 //   - Fields that the endpoint does not change, such as the status in an update of the object, get their old values.
 //   - For a new object, its name, uid and times.
 //   - Prepare functions of the strategy.

@@ -15,6 +15,14 @@ import (
 // status. Only the generation of an updated object is set later: after PrepareForUpdate, it increases with every change outside
 // of metadata and status.
 type Strategy[T runtime.Object] struct {
+	// Permit returns an error if the user of the call must not write the new state of an object, although the request is authorized:
+	// a user who may write roles must not write one that allows more than the user may do. old is the state before an update, and
+	// the zero value on create. Permit is called after mutating admission and defaults, before all other rules, and again for each
+	// attempt of an update. obj is still as the client sent it: metadata that only the server sets, such as the uid, may be missing.
+	// The error is returned to the client unchanged. Permit is not called for updates of subresources, and not for calls of the
+	// program itself, which have no Verb and whose permissions are not checked (see [For]).
+	Permit func(call *Call, obj, old T) error
+
 	// PrepareForCreate may change a new object in place, before validation.
 	PrepareForCreate func(call *Call, obj T)
 	// PrepareForUpdate may change the new state in place, before validation.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,7 +201,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		return storage.Outcome{}, err
 	}
 	if err := c.preconditions(call, m, was); err != nil {
-		return storage.Outcome{}, err
+		return storage.Outcome{}, cmp.Or(c.permit(call, obj, old), err)
 	}
 	c.warn(dedupOwners(m, ""))
 	if c.endpoint.change == nil && !c.endpoint.admitted {
@@ -216,6 +217,9 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		r.setDefaults(call, obj) // for fields that a caller in process or a mutator left out
 	}
 	if err := normalize(obj); err != nil {
+		return storage.Outcome{}, err
+	}
+	if err := c.permit(call, obj, old); err != nil {
 		return storage.Outcome{}, err
 	}
 	if m.GetName() == "" {
@@ -238,6 +242,22 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		return c.remove(obj, m, rec)
 	}
 	return storage.Outcome{Object: obj}, nil
+}
+
+// permit calls Strategy.Permit, if the update is one of the object itself.
+func (c *change) permit(call *Call, obj, old runtime.Object) error {
+	if c.endpoint.subresource != "" {
+		return nil
+	}
+	return c.registry.permit(call, obj, old)
+}
+
+// permit calls Strategy.Permit for a call of a client. old is nil for a new object.
+func (r *Registry) permit(call *Call, obj, old runtime.Object) error {
+	if f := r.strategy.permit; f != nil && call.Verb != "" {
+		return f(call, obj, old)
+	}
+	return nil
 }
 
 func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }

@@ -20,7 +20,7 @@ import (
 const DefaultIssuer = "https://kubernetes.default.svc"
 
 // Authorizer is the name of the authorizer that lets service accounts read the documents about the keys, as the role
-// system:service-account-issuer-discovery of Kubernetes does. Replace it with server.Host.Authorize for other rules.
+// system:service-account-issuer-discovery of Kubernetes does. That role replaces it when package builtin/rbac is installed.
 const Authorizer = "service-account-issuer-discovery"
 
 // Options are the options of New. The zero Options is usable.
@@ -146,7 +146,7 @@ func (e extension) publish(h *server.Host, keys *serviceaccount.Keys) error {
 		e.o.Logger.Warn("the keys of service accounts are not published", zap.Error(err))
 		return nil
 	}
-	if err := h.Authorize(Authorizer, authz.ForGroup(accountsGroup, authz.Func(discovers))); err != nil {
+	if err := h.AuthorizeByDefault(Authorizer, authz.ForGroup(accountsGroup, authz.Func(discovers))); err != nil {
 		return err
 	}
 	return documents{keys: keys, issuer: issuer, uri: e.o.KeysURI, host: h}.install()

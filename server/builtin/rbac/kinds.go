@@ -15,34 +15,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ClusterRole returns the kind ClusterRole, as kube-apiserver serves it.
-func ClusterRole() server.Resource {
+// ClusterRole returns the kind ClusterRole, as kube-apiserver serves it, without a check against escalation: only who may do everything may be
+// allowed to write the objects. [New] serves the kind with the check.
+func ClusterRole() server.Resource { return clusterRole(nil) }
+
+func clusterRole(e *escalation) server.Resource {
 	return server.Kind("ClusterRole", server.KindOptions[*rbacv1.ClusterRole]{
-		StoragePath: "clusterroles", ClusterScoped: true, Strategy: strategy[*rbacv1.ClusterRole](), Columns: roleColumns[*rbacv1.ClusterRole](),
+		StoragePath: "clusterroles", ClusterScoped: true, Strategy: strategy(e.permitClusterRole), Columns: roleColumns[*rbacv1.ClusterRole](),
 	})
 }
 
-// Role returns the kind Role, as kube-apiserver serves it.
-func Role() server.Resource {
+// Role returns the kind Role, as kube-apiserver serves it, without a check against escalation: only who may do everything may be
+// allowed to write the objects. [New] serves the kind with the check.
+func Role() server.Resource { return role(nil) }
+
+func role(e *escalation) server.Resource {
 	return server.Kind("Role", server.KindOptions[*rbacv1.Role]{
-		StoragePath: "roles", Strategy: strategy[*rbacv1.Role](), Columns: roleColumns[*rbacv1.Role](),
+		StoragePath: "roles", Strategy: strategy(e.permitRole), Columns: roleColumns[*rbacv1.Role](),
 	})
 }
 
-// ClusterRoleBinding returns the kind ClusterRoleBinding, as kube-apiserver serves it.
-func ClusterRoleBinding() server.Resource {
+// ClusterRoleBinding returns the kind ClusterRoleBinding, as kube-apiserver serves it, without a check against escalation: only who may do everything may be
+// allowed to write the objects. [New] serves the kind with the check.
+func ClusterRoleBinding() server.Resource { return clusterRoleBinding(nil) }
+
+func clusterRoleBinding(e *escalation) server.Resource {
 	return server.Kind("ClusterRoleBinding", server.KindOptions[*rbacv1.ClusterRoleBinding]{
-		StoragePath: "clusterrolebindings", ClusterScoped: true, Strategy: strategy[*rbacv1.ClusterRoleBinding](), Default: withDefaults[*rbacv1.ClusterRoleBinding],
+		StoragePath: "clusterrolebindings", ClusterScoped: true, Strategy: strategy(e.permitClusterRoleBinding), Default: withDefaults[*rbacv1.ClusterRoleBinding],
 		Columns: bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) {
 			return b.RoleRef, b.Subjects
 		}),
 	})
 }
 
-// RoleBinding returns the kind RoleBinding, as kube-apiserver serves it.
-func RoleBinding() server.Resource {
+// RoleBinding returns the kind RoleBinding, as kube-apiserver serves it, without a check against escalation: only who may do everything may be
+// allowed to write the objects. [New] serves the kind with the check.
+func RoleBinding() server.Resource { return roleBinding(nil) }
+
+func roleBinding(e *escalation) server.Resource {
 	return server.Kind("RoleBinding", server.KindOptions[*rbacv1.RoleBinding]{
-		StoragePath: "rolebindings", Strategy: strategy[*rbacv1.RoleBinding](), Default: withDefaults[*rbacv1.RoleBinding],
+		StoragePath: "rolebindings", Strategy: strategy(e.permitRoleBinding), Default: withDefaults[*rbacv1.RoleBinding],
 		Columns: bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) {
 			return b.RoleRef, b.Subjects
 		}),
@@ -60,8 +72,9 @@ func withDefaults[T object](obj T) {
 }
 
 // strategy returns the strategy of all four kinds: a PUT may create them.
-func strategy[T object]() registry.Strategy[T] {
+func strategy[T object](permit func(call *registry.Call, obj, old T) error) registry.Strategy[T] {
 	return registry.Strategy[T]{
+		Permit:       permit,
 		ValidateName: authzrbac.ValidateName,
 		Validate:     func(_ *registry.Call, obj T) field.ErrorList { return authzrbac.Validate(obj, nil) },
 		ValidateUpdate: func(_ *registry.Call, obj, old T) field.ErrorList {

@@ -52,7 +52,7 @@ import (
 )
 
 // Authorizer is the name of the authorizer that lets the members of system:authenticated create the reviews about themselves, as the
-// role system:basic-user of Kubernetes does. Replace it with server.Host.Authorize for other rules.
+// role system:basic-user of Kubernetes does. That role replaces it when package builtin/rbac is installed.
 const Authorizer = "basic-user"
 
 // Options are the options of New. The zero Options has the defaults.
@@ -73,7 +73,7 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Authorize(Authorizer, basic); err != nil {
+	if err := h.AuthorizeByDefault(Authorizer, basic); err != nil {
 		return err
 	}
 	if e.opts.Explain {

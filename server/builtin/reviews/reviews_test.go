@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,22 +48,8 @@ func start(t *testing.T, audiences ...string) *servertest.Server {
 // post returns the code and the answer to a POST of a review with a token.
 func post(t *testing.T, srv *servertest.Server, token, resource, body string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/apis/authentication.k8s.io/v1/"+resource, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+token)
-	resp, err := srv.Anonymous().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	code, text := request(t, srv, token, http.MethodPost, "/apis/authentication.k8s.io/v1/"+resource, json.RawMessage(body))
+	return code, string(text)
 }
 
 func TestTokenReview(t *testing.T) {

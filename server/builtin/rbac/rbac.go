@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/keelson-dev/keelson/authz"
 	authzrbac "github.com/keelson-dev/keelson/authz/rbac"
 	"github.com/keelson-dev/keelson/server"
 	"go.uber.org/zap"
@@ -19,6 +20,8 @@ type Options struct {
 	// Authorizer are the options of the authorizer. The extension calls the Hooks of Authorizer, and also logs the same errors to
 	// Logger.
 	Authorizer authzrbac.Options
+	// Authorize adds the authorizer to the server; nil is Host.Authorize. It is for a program that asks it together with others.
+	Authorize func(name string, a authz.Authorizer) error
 	// Logger receives the errors of reading roles and bindings, and the objects that are ignored because they cannot be decoded.
 	// With nil nothing is logged.
 	Logger *zap.Logger
@@ -62,6 +65,9 @@ func (e extension) Install(h *server.Host) error {
 	}
 	if err != nil {
 		return fmt.Errorf("rbac: %w", err)
+	}
+	if e.opts.Authorize != nil {
+		return e.opts.Authorize(Name, a)
 	}
 	return h.Authorize(Name, a)
 }

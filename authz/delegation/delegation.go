@@ -27,6 +27,10 @@
 //
 // While the cluster does not answer, requests whose answers are not remembered are refused with 500. What the cluster says is in the error of
 // [webhook.Hooks].Failed.
+//
+// # Differences from k8s.io/apiserver
+//
+//   - The paths that need no question may be read only.
 package delegation
 
 import (

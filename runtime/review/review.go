@@ -105,7 +105,7 @@ func (w *Webhook) Ask(ctx context.Context, review []byte, answer any) error {
 		if err == nil {
 			return nil
 		}
-		if wrong := (*wrongAnswer)(nil); errors.As(err, &wrong) {
+		if wrong := (*answerError)(nil); errors.As(err, &wrong) {
 			return fmt.Errorf("%s: the answer %w", w.o.Name, err)
 		}
 		after := pauses.Step()
@@ -147,11 +147,11 @@ func (w *Webhook) outcome(err error, attempts int) string {
 	}
 }
 
-// wrongAnswer is the error of an answer that cannot be used. The webhook is not asked again.
-type wrongAnswer struct{ reason string }
+// answerError is the error of an answer that cannot be used. The webhook is not asked again.
+type answerError struct{ reason string }
 
 // Error implements error.
-func (e *wrongAnswer) Error() string { return e.reason }
+func (e *answerError) Error() string { return e.reason }
 
 // read decodes the answer of the webhook.
 func (w *Webhook) read(body []byte, answer any) error {
@@ -161,13 +161,13 @@ func (w *Webhook) read(body []byte, answer any) error {
 	}
 	err := json.Unmarshal(body, &of)
 	if err == nil && (cmp.Or(of.Kind, w.o.Kind) != w.o.Kind || cmp.Or(of.APIVersion, w.o.APIVersion) != w.o.APIVersion) {
-		return &wrongAnswer{fmt.Sprintf("is a %.100q of %.100q: want a %s of %s", of.Kind, of.APIVersion, w.o.Kind, w.o.APIVersion)}
+		return &answerError{fmt.Sprintf("is a %.100q of %.100q: want a %s of %s", of.Kind, of.APIVersion, w.o.Kind, w.o.APIVersion)}
 	}
 	if err == nil {
 		err = json.Unmarshal(body, answer)
 	}
 	if err != nil {
-		return &wrongAnswer{fmt.Sprintf("is no %s in JSON: %v", w.o.Kind, err)}
+		return &answerError{fmt.Sprintf("is no %s in JSON: %v", w.o.Kind, err)}
 	}
 	return nil
 }

@@ -133,6 +133,12 @@
 //	  certificates that a client sends, of one subject       8, 2                                           -                                           401
 //	  remembered answers of a token webhook                  32,768, 32 MiB, 2 min                          webhook.Options (package authn/webhook)     the webhook is asked again
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
+//	  remembered answers of an authorization webhook         8192, 16 MiB, 5 min or 30 s                    webhook.Options (package authz/webhook)     the webhook is asked again
+//	  authorization webhook: answer, attempts, all of them   1 MiB, 5, 60 s                                 webhook.Options (package authz/webhook)     500, or the next authorizer decides
+//	  reason of an authorization webhook                     1 KiB                                          -                                           cut: ...
+//	  match conditions of a webhook, their cost              64, 10,000,000                                 -                                           an error; the failure policy decides
+//	  authorizers of a configuration, its file               128, 3 MiB                                     -                                           an error
+//	  policy file of ABAC, a line                            3 MiB, 65,535 bytes                            -                                           an error
 //	  answer of the cluster to an extension server           4 MiB                                          delegation.Options                          what was known stays in use
 //	  a token file, a password file                          16 MiB; 3 MiB if followed                      ConfigFile.MaxBytes                         an error
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422

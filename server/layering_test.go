@@ -64,6 +64,8 @@ var leafImports = []struct {
 	{"github.com/go-jose/go-jose", []string{"authn/internal/jose", "authn/jwt", "authn/serviceaccount"}, "who has no signed tokens links no JOSE"},
 	{"github.com/google/cel-go", []string{"runtime/cel"}, "one package hides which version of CEL is spoken"},
 	{modulePath + "/runtime/cel", []string{"runtime/cel", "server/crd", "authn/jwt", "authz/webhook/condition"}, "who has no rules links no CEL"},
+	{modulePath + "/authz/config", []string{"authz/config", "examples"}, "who has no such file links no CEL"},
+	{modulePath + "/authz/webhook/condition", []string{"authz/config", "authz/webhook/condition"}, "who has no conditions links no CEL"},
 	{modulePath + "/authn/jwt", []string{"authn/jwt", "examples"}, "who has no issuers links no OpenID Connect"},
 	{modulePath + "/runtime/webhook", []string{"runtime/webhook", "server/crd", "examples"}, "who calls nobody links no webhooks"},
 	{modulePath + "/runtime/roundtrip", []string{"runtime/roundtrip"}, "it is for tests"},

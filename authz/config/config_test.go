@@ -290,6 +290,9 @@ func TestBeforeAndAfter(t *testing.T) {
 	if v, _, err := f.Authorize(t.Context(), a); v != authz.Allow || err != nil {
 		t.Error(v, err)
 	}
+	if n := testing.AllocsPerRun(100, func() { f.Pin(t.Context()) }); n > 0 {
+		t.Errorf("Pin allocates %v times", n)
+	}
 	if rules, err := f.RulesFor(t.Context(), a.User, ""); len(rules.Resources) != 1 || err != nil {
 		t.Error(rules, err)
 	}

@@ -1,12 +1,15 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,4 +180,31 @@ func TestTime(t *testing.T) {
 			t.Errorf("%v %s", err, result)
 		}
 	}
+}
+
+// FuzzAnswer checks that no answer does harm, and that none allows which a strict reader of JSON does not find to allow.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{`{"status":{"allowed":true}}`, `{"Status":{"allowed":true}}`, `{"status":{"allowed":true,"denied":true}}`, `{"status":null}`, `[]`, `{"status":{"allowed":"true"}}`} {
+		f.Add([]byte(seed))
+	}
+	var answer atomic.Pointer[[]byte]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(*answer.Load()) }))
+	f.Cleanup(server.Close)
+	a, err := webhook.New(client.Config{Server: server.URL}, webhook.Options{Authorized: -1, Unauthorized: -1, Attempts: 1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(a.Close)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		answer.Store(&text)
+		verdict, _, err := a.Authorize(t.Context(), named("u", "x"))
+		if verdict != authz.Allow {
+			return
+		}
+		var all map[string]map[string]any
+		strict := json.NewDecoder(bytes.NewReader(text))
+		if fault := strict.Decode(&all); err != nil || all["status"]["allowed"] != true && fault == nil || all["status"]["denied"] == true {
+			t.Errorf("%q allows: %v", text, err)
+		}
+	})
 }

@@ -57,13 +57,13 @@ const (
 	reviewGroup = "authorization.k8s.io/"
 )
 
-// subjectAccessReview is a SubjectAccessReview with the spec of a version.
+// subjectAccessReview is a SubjectAccessReview. Spec is that of its version.
 type subjectAccessReview struct {
-	Kind       string   `json:"kind"`
-	APIVersion string   `json:"apiVersion"`
-	Metadata   struct{} `json:"metadata"`
-	Spec       any      `json:"spec"`
-	Status     status   `json:"status"`
+	Kind       string          `json:"kind"`
+	APIVersion string          `json:"apiVersion"`
+	Metadata   struct{}        `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"`
+	Status     status          `json:"status"`
 }
 
 type status struct {
@@ -82,19 +82,19 @@ type specV1beta1 struct {
 	UID                   string                 `json:"uid,omitempty"`
 }
 
-// encode returns a review of a version, and the part of it that differs between requests.
-func encode(s *Spec, version string) (review, key []byte, err error) {
-	r := subjectAccessReview{Kind: reviewKind, APIVersion: reviewGroup + version, Spec: s}
+// encode returns a spec in a version, in JSON.
+func encode(s *Spec, version string) ([]byte, error) {
 	if version == V1beta1 {
-		r.Spec = (*specV1beta1)(s)
+		return json.Marshal((*specV1beta1)(s))
 	}
-	if key, err = json.Marshal(r.Spec); err != nil {
-		return nil, nil, err
-	}
-	r.Spec = json.RawMessage(key)
+	return json.Marshal(s)
+}
+
+// reviewOf returns a review of a version with a spec, in JSON. It ends with a line feed, as that of kube-apiserver.
+func reviewOf(spec []byte, version string) ([]byte, error) {
 	var text bytes.Buffer
-	err = json.NewEncoder(&text).Encode(r) // it ends with a line feed, as kube-apiserver's
-	return text.Bytes(), key, err
+	err := json.NewEncoder(&text).Encode(subjectAccessReview{Kind: reviewKind, APIVersion: reviewGroup + version, Spec: spec})
+	return text.Bytes(), err
 }
 
 // specOf returns the spec that describes a request.

@@ -123,23 +123,32 @@ func (w *Authorizer) matches(ctx context.Context, s *Spec) (bool, error) {
 
 // answer returns the webhook's answer, which may be remembered.
 func (w *Authorizer) answer(ctx context.Context, a *authz.Attributes, s *Spec) (answer, error) {
-	text, key, err := encode(s, w.o.Version)
+	key, err := encode(s, w.o.Version)
 	if err != nil {
 		return answer{}, fmt.Errorf("authorization webhook: %w", err)
 	}
-	ask := func(ctx context.Context) (answer, error) {
-		var r struct{ Status status }
-		if err := w.hook.Ask(ctx, text, &r); err != nil {
-			return answer{}, err
-		}
-		return answer{r.Status.Allowed, r.Status.Denied, authz.Shorten(r.Status.Reason)}, nil
-	}
+	ask := func(ctx context.Context) (answer, error) { return w.ask(ctx, key) }
 	if size(a) >= MaxRemembered {
 		ctx, cancel := context.WithTimeoutCause(ctx, w.o.Time, errLate)
 		defer cancel()
 		return ask(ctx)
 	}
 	return w.answers.Get(ctx, sha256.Sum256(key), ask)
+}
+
+// ask sends a review with a spec, which is JSON, to the webhook.
+func (w *Authorizer) ask(ctx context.Context, spec []byte) (answer, error) {
+	text, err := reviewOf(spec, w.o.Version)
+	if err != nil {
+		return answer{}, fmt.Errorf("authorization webhook: %w", err)
+	}
+	var r struct {
+		Status status `json:"status"`
+	}
+	if err := w.hook.Ask(ctx, text, &r); err != nil {
+		return answer{}, err
+	}
+	return answer{r.Status.Allowed, r.Status.Denied, authz.Shorten(r.Status.Reason)}, nil
 }
 
 // answer is what counts of an answer.

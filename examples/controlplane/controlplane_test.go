@@ -277,6 +277,11 @@ func TestWhatCannotStart(t *testing.T) {
 		{"db", `controlplane does not take any arguments, got ["db"]`},
 		{"", "--etcd-servers or --storage-file must be specified"},
 		{"--storage-file=db --authorization-mode=Node,RBAC", "the mode Node is not available yet"},
+		{"--storage-file=db --authorization-mode=ABAC --authorization-policy-file=missing", "invalid authorization config: open missing: no such file or directory"},
+		{"--storage-file=db --authorization-mode=ABAC --authorization-policy-file=two.csv", "invalid authorization config: error reading policy file two.csv, line 1: "},
+		{"--storage-file=db --authorization-mode=Webhook --authorization-webhook-config-file=two.csv", "--authorization-webhook-config-file: kubeconfig two.csv: it is no kubeconfig"},
+		{"--storage-file=db --authorization-config=missing", "open missing: no such file or directory"},
+		{"--storage-file=db --authorization-config=two.csv", "--authorization-config two.csv: failed to load AuthorizationConfiguration from file: "},
 
 		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: open missing: no such file or directory"},
 		{"--storage-file=db --token-auth-file=half", "--token-auth-file: half is no regular file\n"},

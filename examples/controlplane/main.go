@@ -31,6 +31,12 @@
 // health paths, and other requests without credentials are refused. With --anonymous-auth=false all requests without credentials
 // are refused.
 //
+// # Authorization
+//
+// Members of system:masters may do everything. Other requests are authorized by the modes of --authorization-mode, or by the authorizers of
+// --authorization-config, a file that is used again when it changes: see package authz/config. With a file, AlwaysAllow is for requests
+// without credentials too. The mode Node does not exist yet.
+//
 // # Serving certificate
 //
 // The serving certificate is that of --tls-cert-file, or else apiserver.crt and apiserver.key of --cert-dir. If these are missing
@@ -90,7 +96,7 @@ func program() options.Program {
 	}
 	return options.Program{
 		Name: "controlplane", Version: version,
-		AuthorizationModes: []string{"AlwaysAllow", "AlwaysDeny", "RBAC"},
+		AuthorizationModes: []string{"AlwaysAllow", "AlwaysDeny", "RBAC", "ABAC", "Webhook"},
 		AdmissionPlugins:   []string{namespaceLifecycle},
 	}
 }

@@ -29,6 +29,9 @@ func serve(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return err
 	}
+	if err := modesOfFile(o); err != nil {
+		return err
+	}
 	opts, own, err := serverOptions(o, log)
 	if err != nil {
 		return err
@@ -65,10 +68,7 @@ func extensions(o *options.Options, own *files, log *zap.Logger) []server.Extens
 		crd.New(crd.Options{Logger: log}),
 		whoAsks(o),
 	}
-	for _, mode := range o.AuthorizationModes {
-		list = append(list, authorizerOf(mode, log))
-	}
-	return append(list, kinds.Extension())
+	return append(list, authorization(o, log), kinds.Extension())
 }
 
 // serverOptions returns the server's options according to the flags, and the files that they are made of.

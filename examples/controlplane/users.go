@@ -8,10 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authn/jwt"
 	"github.com/keelson-dev/keelson/authz"
-	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/options"
-	"go.uber.org/zap"
 )
 
 // givesUsers reports whether flags define the users. If not, there is the administrator of --cert-dir. Bootstrap tokens alone define no
@@ -33,7 +30,7 @@ func anonymousOf(o *options.Options, file *jwt.AnonymousRequests) authn.Authenti
 	case file != nil && len(file.Conditions) > 0:
 		paths, _ := jwt.Paths(file)
 		return authn.Anonymous(paths...)
-	case slices.Contains(o.AuthorizationModes, "AlwaysAllow"):
+	case o.Authorization.ConfigFile == "" && slices.Contains(o.AuthorizationModes, "AlwaysAllow"):
 		return anonymousHealth()
 	}
 	return authn.Anonymous()
@@ -63,16 +60,4 @@ func firstAuthorizer(o *options.Options) authz.Authorizer {
 		return nil
 	}
 	return authz.Masters()
-}
-
-// authorizerOf returns an extension that adds the authorizer of a mode after the existing ones. It has the name that
-// kube-apiserver uses; reasons of refusals begin with it.
-func authorizerOf(mode string, log *zap.Logger) server.Extension {
-	switch mode {
-	case "AlwaysAllow":
-		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysallow", authz.AlwaysAllow()) })
-	case "AlwaysDeny":
-		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysdeny", authz.AlwaysDeny()) })
-	}
-	return rbac.New(rbac.Options{Logger: log}) // package options has refused unknown modes
 }

@@ -17,7 +17,6 @@ package review
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
+	kjson "sigs.k8s.io/json"
 )
 
 // MaxAnswer is the default of Options.Client.MaxAnswer, in bytes.
@@ -96,7 +96,7 @@ func (w *Webhook) Ready(context.Context) error {
 	return nil
 }
 
-// Ask sends a review, which is JSON, and decodes the answer, until the webhook answers or all attempts are made. The error may have a text
+// Ask sends a review, which is JSON, and decodes the answer, whose names are those of tags of JSON exactly, until the webhook answers or all attempts are made. The error may have a text
 // of the webhook. It wraps that of package client.
 func (w *Webhook) Ask(ctx context.Context, review []byte, answer any) error {
 	pauses := w.pauses
@@ -105,7 +105,7 @@ func (w *Webhook) Ask(ctx context.Context, review []byte, answer any) error {
 		if err == nil {
 			return nil
 		}
-		if wrong := (*wrongAnswer)(nil); errors.As(err, &wrong) {
+		if wrong := (*answerError)(nil); errors.As(err, &wrong) {
 			return fmt.Errorf("%s: the answer %w", w.o.Name, err)
 		}
 		after := pauses.Step()
@@ -147,11 +147,11 @@ func (w *Webhook) outcome(err error, attempts int) string {
 	}
 }
 
-// wrongAnswer is the error of an answer that cannot be used. The webhook is not asked again.
-type wrongAnswer struct{ reason string }
+// answerError is the error of an answer that cannot be used. The webhook is not asked again.
+type answerError struct{ reason string }
 
 // Error implements error.
-func (e *wrongAnswer) Error() string { return e.reason }
+func (e *answerError) Error() string { return e.reason }
 
 // read decodes the answer of the webhook.
 func (w *Webhook) read(body []byte, answer any) error {
@@ -159,15 +159,15 @@ func (w *Webhook) read(body []byte, answer any) error {
 		Kind       string `json:"kind"`
 		APIVersion string `json:"apiVersion"`
 	}
-	err := json.Unmarshal(body, &of)
+	err := kjson.UnmarshalCaseSensitivePreserveInts(body, &of) // as kube-apiserver: "Allowed" is not "allowed"
 	if err == nil && (cmp.Or(of.Kind, w.o.Kind) != w.o.Kind || cmp.Or(of.APIVersion, w.o.APIVersion) != w.o.APIVersion) {
-		return &wrongAnswer{fmt.Sprintf("is a %.100q of %.100q: want a %s of %s", of.Kind, of.APIVersion, w.o.Kind, w.o.APIVersion)}
+		return &answerError{fmt.Sprintf("is a %.100q of %.100q: want a %s of %s", of.Kind, of.APIVersion, w.o.Kind, w.o.APIVersion)}
 	}
 	if err == nil {
-		err = json.Unmarshal(body, answer)
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, answer)
 	}
 	if err != nil {
-		return &wrongAnswer{fmt.Sprintf("is no %s in JSON: %v", w.o.Kind, err)}
+		return &answerError{fmt.Sprintf("is no %s in JSON: %v", w.o.Kind, err)}
 	}
 	return nil
 }

@@ -15,7 +15,11 @@ import (
 	"github.com/keelson-dev/keelson/runtime/review"
 )
 
-type answer struct{ Status struct{ Good bool } }
+type answer struct {
+	Status struct {
+		Good bool `json:"good"`
+	} `json:"status"`
+}
 
 // ask sends a review to a server.
 func ask(t *testing.T, handler http.HandlerFunc, o review.Options) (answer, error) {
@@ -29,7 +33,8 @@ func ask(t *testing.T, handler http.HandlerFunc, o review.Options) (answer, erro
 	}
 	defer hook.Close()
 	var a answer
-	return a, errors.Join(hook.Ask(t.Context(), []byte(`{}`), &a), hook.Ready(t.Context()))
+	err = errors.Join(hook.Ask(t.Context(), []byte(`{}`), &a), hook.Ready(t.Context()))
+	return a, err
 }
 
 // TestErrors checks the words of errors, and how often a review is sent.
@@ -74,6 +79,16 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		case c.attempts > 0 && attempts != c.attempts:
 			t.Errorf("%s: %d attempts", c.want, attempts)
+		}
+	}
+}
+
+// Names are compared exactly, as in kube-apiserver: an answer in another case says nothing.
+func TestNamesAreExact(t *testing.T) {
+	for text, want := range map[string]bool{`{"status":{"good":true}}`: true, `{"Status":{"good":true}}`: false, `{"status":{"GOOD":true}}`: false, `{"status":{"good":false},"STATUS":{"good":true}}`: false} {
+		a, err := ask(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, review.Options{})
+		if a.Status.Good != want || err != nil {
+			t.Errorf("%s: %t, %v", text, a.Status.Good, err)
 		}
 	}
 }

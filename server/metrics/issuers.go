@@ -16,7 +16,7 @@ type Issuers struct {
 	took   *prometheus.HistogramVec
 	last   *prometheus.GaugeVec
 	keys   *prometheus.GaugeVec
-	config *prometheus.GaugeVec
+	config *configInfo
 
 	mu   sync.Mutex        // guards held, and that a gauge has one series for each issuer
 	held map[string]string // hashes of the keys, by those of the issuers
@@ -36,15 +36,10 @@ func NewIssuers(in prometheus.Registerer) (*Issuers, error) {
 		}, []string{"jwt_issuer_hash", "result"}),
 		last:   gauge(prefix+"jwks_fetch_last_timestamp_seconds", "Time of the last attempt to get the keys of an issuer, by result: success or failure.", "jwt_issuer_hash", "result"),
 		keys:   gauge(prefix+"jwks_fetch_last_key_set_info", "Hash of the keys of an issuer.", "hash", "jwt_issuer_hash"),
-		config: gauge("apiserver_authentication_config_controller_last_config_info", "Hash of the configuration file in use.", "hash"),
+		config: newConfigInfo("authentication"),
 	}
-	for n, c := range m.all() {
-		if err := in.Register(c); err != nil {
-			for _, before := range m.all()[:n] {
-				in.Unregister(before)
-			}
-			return nil, err
-		}
+	if err := registerAll(in, m.all()); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -82,12 +77,7 @@ func (m *Issuers) Fetched(issuer, keys string, err error) {
 }
 
 // Configured tells of the content of a configuration file, which is now in use.
-func (m *Issuers) Configured(content []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.config.Reset()
-	m.config.WithLabelValues(hashed(content)).Set(1)
-}
+func (m *Issuers) Configured(content []byte) { m.config.set(content) }
 
 func resultOf(err error) string {
 	if err != nil {

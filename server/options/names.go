@@ -9,31 +9,6 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 )
 
-// modes returns kube-apiserver's authorization modes.
-func modes() []string {
-	return []string{"AlwaysAllow", "AlwaysDeny", "RBAC", "Node", "ABAC", "Webhook"}
-}
-
-// checkModes refuses modes that the program does not have: if it ignored them, the server would allow other requests than it
-// should.
-func (o *Options) checkModes(p Program) error {
-	if len(o.AuthorizationModes) == 0 {
-		o.AuthorizationModes = []string{"AlwaysAllow"}
-	}
-	var all []error
-	for i, mode := range o.AuthorizationModes {
-		switch {
-		case !slices.Contains(modes(), mode):
-			all = append(all, fmt.Errorf("--authorization-mode: %q is not a valid mode", mode))
-		case slices.Contains(o.AuthorizationModes[:i], mode):
-			all = append(all, fmt.Errorf("--authorization-mode: %q is specified more than once", o.AuthorizationModes))
-		case !slices.Contains(p.AuthorizationModes, mode):
-			all = append(all, fmt.Errorf("--authorization-mode: the mode %s is not available yet; available are %s", mode, listed(p.AuthorizationModes)))
-		}
-	}
-	return errors.Join(all...)
-}
-
 // plugin is an admission plug-in of kube-apiserver.
 type plugin struct {
 	name string

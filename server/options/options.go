@@ -7,9 +7,8 @@
 // Among the flags without effect are --runtime-config, those of TLS versions and encryption at rest, and admission plug-ins that
 // the program does not have. Do not rely on these.
 //
-// Three flags are errors, since a server that ignored them would allow more than they permit: --authentication-config,
-// --authorization-config, and --authorization-mode with a mode that the program does not have. --service-account-signing-endpoint is one,
-// since tokens would be signed with another key than its. A flag that kube-apiserver does not have is an error, too, except
+// --authorization-mode with a mode that the program does not have is an error, since a server that ignored it would allow other requests
+// than it should. --service-account-signing-endpoint is one, since tokens would be signed with another key than its. A flag that kube-apiserver does not have is an error, too, except
 // --storage-file, which this package adds.
 //
 // To change this package so that another flag has an effect, add a field to Options, name the field in the entry of the flag in
@@ -67,8 +66,11 @@ type Options struct {
 	Authentication Authentication
 	// ServiceAccounts says how the tokens of service accounts are issued and verified.
 	ServiceAccounts ServiceAccounts
-	// AuthorizationModes are the authorizers in their order: AlwaysAllow by default. Each is one of Program.AuthorizationModes.
+	// AuthorizationModes are the authorizers in their order: AlwaysAllow by default. Each is one of Program.AuthorizationModes. There are none
+	// if and only if Authorization has a ConfigFile.
 	AuthorizationModes []string
+	// Authorization configures the authorizers.
+	Authorization Authorization
 	// AdmissionPlugins are the plug-ins of Program.AdmissionPlugins that the flags enable, or that kube-apiserver enables by
 	// default, without those that the flags disable. They are in the order in which kube-apiserver runs them.
 	AdmissionPlugins []string
@@ -108,7 +110,7 @@ func Parse(p Program, args []string) (*Options, error) {
 	}
 	o.WithoutEffect = withoutEffect(set)
 	o.Authentication.complete(set, o.ServiceAccounts.Issuers)
-	if err := errors.Join(refused(set), o.check(), o.checkModes(p), o.checkPlugins(p)); err != nil {
+	if err := errors.Join(refused(set), o.check(), o.checkAuthorization(p, set), o.checkPlugins(p)); err != nil {
 		return nil, err
 	}
 	return o, nil

@@ -17,7 +17,7 @@ import (
 
 var program = options.Program{
 	Name: "plane", Version: "v1.2.3",
-	AuthorizationModes: []string{"AlwaysAllow", "AlwaysDeny", "RBAC"},
+	AuthorizationModes: []string{"AlwaysAllow", "AlwaysDeny", "RBAC", "ABAC", "Webhook"},
 	AdmissionPlugins:   []string{"AlwaysDeny", "NamespaceLifecycle", "NamespaceExists"},
 }
 
@@ -38,6 +38,7 @@ func TestDefaults(t *testing.T) {
 			Anonymous: true, Webhook: options.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute},
 			OIDC: options.OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
 		},
+		Authorization:   options.Authorization{Webhook: options.AccessWebhook{Version: "v1beta1", AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second}},
 		ServiceAccounts: options.ServiceAccounts{Extend: true, Lookup: true},
 		Audit: options.Audit{
 			Log: options.AuditLog{Format: "json", MaxAge: 366, MaxBackup: 100, MaxSize: 100, AuditDelivery: options.AuditDelivery{
@@ -72,16 +73,36 @@ func TestEffect(t *testing.T) {
 		SecurePort: 1234, BindAddress: got.BindAddress, CertDir: "certs", TLSCertFile: "c", TLSPrivateKeyFile: "k",
 		Authentication:     options.Authentication{ClientCAFile: "ca", TokenFile: "t", Webhook: got.Authentication.Webhook, OIDC: got.Authentication.OIDC, AnonymousGiven: true},
 		ServiceAccounts:    got.ServiceAccounts,
-		AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
-		AdmissionPlugins:   []string{"NamespaceExists", "AlwaysDeny"},
-		Audit:              got.Audit,
-		EtcdServers:        []string{"http://a:1", "http://b:2", "http://c:3"}, EtcdPrefix: "/x", EtcdCAFile: "ec", EtcdCertFile: "ef", EtcdKeyFile: "ek",
+		AuthorizationModes: []string{"RBAC", "AlwaysAllow"}, Authorization: got.Authorization,
+		AdmissionPlugins: []string{"NamespaceExists", "AlwaysDeny"},
+		Audit:            got.Audit,
+		EtcdServers:      []string{"http://a:1", "http://b:2", "http://c:3"}, EtcdPrefix: "/x", EtcdCAFile: "ec", EtcdCertFile: "ef", EtcdKeyFile: "ek",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{}, options.Authentication{})); diff != "" {
 		t.Error(diff)
 	}
 	if got.Listen() != "[::1]:1234" {
 		t.Errorf("it listens on %s", got.Listen())
+	}
+}
+
+func TestEffectOnAuthorization(t *testing.T) {
+	got, err := parse("--authorization-mode=Webhook,ABAC", "--authorization-policy-file=p", "--authorization-webhook-config-file=k", "--authorization-webhook-version=v1",
+		"--authorization-webhook-cache-authorized-ttl=1s", "--authorization-webhook-cache-unauthorized-ttl=-2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options.Authorization{PolicyFile: "p", Webhook: options.AccessWebhook{ConfigFile: "k", Version: "v1", AuthorizedTTL: time.Second, UnauthorizedTTL: -2 * time.Second}}
+	if got.Authorization != want || !slices.Equal(got.AuthorizationModes, []string{"Webhook", "ABAC"}) || got.WithoutEffect != nil {
+		t.Errorf("%+v", got)
+	}
+	got, err = parse("--authorization-config=f", "--authorization-policy-file=p")
+	if err != nil || got.Authorization.ConfigFile != "f" || got.Authorization.PolicyFile != "p" || got.AuthorizationModes != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = parse("--authorization-mode=RBAC", "--authorization-config=")
+	if err != nil || !slices.Equal(got.AuthorizationModes, []string{"RBAC"}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -285,18 +306,27 @@ func TestRefused(t *testing.T) {
 		{"--etcd-servers=http://a", "--etcd-servers and --storage-file must not be given together"},
 		{"--storage-file=", "--etcd-servers or --storage-file must be specified"},
 		{"--etcd-certfile=a", "--etcd-certfile and --etcd-keyfile must be given together"},
-		{"--authorization-mode=Foo", `--authorization-mode: "Foo" is not a valid mode`},
-		{"--authorization-mode=RBAC,RBAC", `--authorization-mode: ["RBAC" "RBAC"] is specified more than once`},
-		{"--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not available yet; available are AlwaysAllow, AlwaysDeny, RBAC"},
-		{"--authorization-mode=ABAC", "the mode ABAC is not available yet"},
-		{"--authorization-mode=Webhook", "the mode Webhook is not available yet"},
+		{"--authorization-mode=Foo", `authorization-mode "Foo" is not a valid mode`},
+		{"--authorization-mode=rbac", `authorization-mode "rbac" is not a valid mode`},
+		{"--authorization-mode=RBAC,RBAC", `authorization-mode ["RBAC" "RBAC"] has mode specified more than once`},
+		{"--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not available yet; available are AlwaysAllow, AlwaysDeny, RBAC, ABAC, Webhook"},
+		{"--authorization-mode=ABAC", "authorization-mode ABAC's authorization policy file not passed"},
+		{"--authorization-mode=Webhook", "authorization-mode Webhook's authorization config file not passed"},
+		{"--authorization-mode=RBAC --authorization-policy-file=a", "cannot specify --authorization-policy-file without mode ABAC"},
+		{"--authorization-policy-file=a", "cannot specify --authorization-policy-file without mode ABAC"},
+		{"--authorization-webhook-config-file=a", "cannot specify --authorization-webhook-config-file without mode Webhook"},
+		{"--authorization-mode=Webhook --authorization-webhook-config-file=a --authorization-webhook-version=v2", `unsupported webhook authorizer version "v2", supported versions are "v1", "v1beta1"`},
+		{"--authorization-mode=Foo,Foo,ABAC,Webhook", "authorization-mode \"Foo\" is not a valid mode\nauthorization-mode ABAC's authorization policy file not passed\n" +
+			"authorization-mode Webhook's authorization config file not passed\nauthorization-mode [\"Foo\" \"Foo\" \"ABAC\" \"Webhook\"] has mode specified more than once"},
+		{"--authorization-config=a --authorization-mode=RBAC", "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
+		{"--authorization-config=a --authorization-webhook-version=v1", "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
+		{"--authorization-config=a --authorization-webhook-cache-authorized-ttl=1s", "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
 		{"--authentication-config=a --oidc-issuer-url=", "authentication-config file and oidc-* flags are mutually exclusive"},
 		{"--authentication-config=a --oidc-username-claim=sub", "authentication-config file and oidc-* flags are mutually exclusive"},
 		{"--oidc-issuer-url=https://a", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
 		{"--oidc-client-id=a", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
 		{"--oidc-signing-algs=RS256", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
 		{"--oidc-required-claim=a", `invalid argument "a" for "--oidc-required-claim" flag: malformed pair, expect string=string`},
-		{"--authorization-config=a", "--authorization-config: it is not available yet"},
 		{"--enable-admission-plugins=Foo", `--enable-admission-plugins: plugin "Foo" is unknown`},
 		{"--disable-admission-plugins=Foo", `--disable-admission-plugins: plugin "Foo" is unknown`},
 		{"--enable-admission-plugins=PodSecurity --disable-admission-plugins=PodSecurity", "--enable-admission-plugins and --disable-admission-plugins both have PodSecurity"},
@@ -382,7 +412,7 @@ func TestHelpAndVersion(t *testing.T) {
 		for _, want := range []string{
 			`\n  plane \[flags\]\n`, `(?m)^ +--secure-port int .*\(default 6443\)`, `(?m)^ +--storage-file string `,
 			`(?m)^ +--event-ttl duration +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
-			`(?m)^Authorization modes: AlwaysAllow, AlwaysDeny, RBAC\.$`, `(?m)^Admission plug-ins: AlwaysDeny, NamespaceLifecycle, NamespaceExists\.$`,
+			`(?m)^Authorization modes: AlwaysAllow, AlwaysDeny, RBAC, ABAC, Webhook\.$`, `(?m)^Admission plug-ins: AlwaysDeny, NamespaceLifecycle, NamespaceExists\.$`,
 		} {
 			if !regexp.MustCompile(want).MatchString(got.Print) {
 				t.Errorf("%q: usage lacks %s", args, want)
@@ -420,7 +450,7 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	effective := strings.Fields(`anonymous-auth authorization-mode bind-address cert-dir client-ca-file disable-admission-plugins
+	effective := strings.Fields(`anonymous-auth bind-address cert-dir client-ca-file disable-admission-plugins
 		enable-admission-plugins etcd-cafile etcd-certfile etcd-keyfile etcd-prefix etcd-servers secure-port tls-cert-file
 		tls-private-key-file token-auth-file help version
 		cors-allowed-origins strict-transport-security-directives goaway-chance livez-grace-period shutdown-delay-duration
@@ -435,7 +465,7 @@ func TestFlagsOfKubeAPIServer(t *testing.T) {
 		}
 		name, kind, _ := strings.Cut(lines.Text(), " ")
 		count++
-		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || strings.HasPrefix(name, "oidc-") || strings.HasPrefix(name, "service-account-") || name == "authorization-config" || name == "authentication-config" {
+		if slices.Contains(effective, name) || strings.HasPrefix(name, "audit-") || strings.HasPrefix(name, "oidc-") || strings.HasPrefix(name, "service-account-") || strings.HasPrefix(name, "authorization-") || name == "authentication-config" {
 			continue
 		}
 		sample, ok := samples[kind]

@@ -162,6 +162,6 @@ func refused(set map[string]flag) error {
 func defaults() *Options {
 	return &Options{
 		SecurePort: 6443, BindAddress: net.IPv4zero, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
-		Authentication: defaultAuthentication(), ServiceAccounts: ServiceAccounts{Extend: true, Lookup: true}, Audit: defaultAudit(),
+		Authentication: defaultAuthentication(), Authorization: defaultAuthorization(), ServiceAccounts: ServiceAccounts{Extend: true, Lookup: true}, Audit: defaultAudit(),
 	}
 }

@@ -40,12 +40,12 @@ func authenticationFlags() []flag {
 func authorizationFlags() []flag {
 	return []flag{
 		{name: "authorization-mode", kind: "strings", help: "Authorizers, in the order in which they are asked, after system:masters has been allowed everything. (default AlwaysAllow)", effect: func(o *Options) any { return &o.AuthorizationModes }},
-		{name: "authorization-config", kind: "string", help: "File that configures authorizers.", refused: "it is not available yet, and without it more would be allowed than it says; use --authorization-mode"},
-		{name: "authorization-policy-file", kind: "string", help: "File of the policy of the mode ABAC."},
-		{name: "authorization-webhook-cache-authorized-ttl", kind: "duration", help: "How long the webhook's permissions are kept."},
-		{name: "authorization-webhook-cache-unauthorized-ttl", kind: "duration", help: "How long the webhook's refusals are kept."},
-		{name: "authorization-webhook-config-file", kind: "string", help: "File of the webhook of the mode Webhook, a kubeconfig."},
-		{name: "authorization-webhook-version", kind: "string", help: "Version of SubjectAccessReview that the webhook is sent."},
+		{name: "authorization-config", kind: "string", help: "File that configures the authorizers, in place of --authorization-mode and the flags of its webhook. It is used again when it changes.", effect: func(o *Options) any { return &o.Authorization.ConfigFile }},
+		{name: "authorization-policy-file", kind: "string", help: "File of the policy of ABAC: a JSON object in each line.", effect: func(o *Options) any { return &o.Authorization.PolicyFile }},
+		{name: "authorization-webhook-cache-authorized-ttl", kind: "duration", help: "How long the webhook's permissions are remembered.", effect: func(o *Options) any { return &o.Authorization.Webhook.AuthorizedTTL }},
+		{name: "authorization-webhook-cache-unauthorized-ttl", kind: "duration", help: "How long the webhook's refusals are remembered.", effect: func(o *Options) any { return &o.Authorization.Webhook.UnauthorizedTTL }},
+		{name: "authorization-webhook-config-file", kind: "string", help: "File of the webhook of the mode Webhook, a kubeconfig.", effect: func(o *Options) any { return &o.Authorization.Webhook.ConfigFile }},
+		{name: "authorization-webhook-version", kind: "string", help: "Version of SubjectAccessReview that the webhook is sent: v1beta1 or v1.", effect: func(o *Options) any { return &o.Authorization.Webhook.Version }},
 	}
 }
 

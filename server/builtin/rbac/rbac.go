@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/keelson-dev/keelson/authz"
 	authzrbac "github.com/keelson-dev/keelson/authz/rbac"
 	"github.com/keelson-dev/keelson/authz/rbac/bootstrap"
 	"github.com/keelson-dev/keelson/runtime"
@@ -28,6 +29,8 @@ type Options struct {
 	// NoControllers leaves out the controller that fills in the rules of aggregated ClusterRoles. In Kubernetes it runs in
 	// kube-controller-manager.
 	NoControllers bool
+	// Authorize adds the authorizer to the server; nil is Host.Authorize. It is for a program that asks it together with others.
+	Authorize func(name string, a authz.Authorizer) error
 	// Logger receives the errors of reading roles and bindings, and the objects that are ignored because they cannot be decoded.
 	// With nil nothing is logged.
 	Logger *zap.Logger
@@ -73,7 +76,11 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("rbac: %w", err)
 	}
-	if err := h.Authorize(Name, a); err != nil {
+	authorize := h.Authorize
+	if e.opts.Authorize != nil {
+		authorize = e.opts.Authorize
+	}
+	if err := authorize(Name, a); err != nil {
 		return err
 	}
 	return e.start(h)

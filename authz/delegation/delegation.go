@@ -1,0 +1,97 @@
+// Package delegation authorizes the users of a cluster for an extension server, which serves a part of the cluster's API: the cluster
+// decides. Package authn/delegation authenticates them.
+//
+//	func install(h *server.Host) error { // a server.ExtensionFunc
+//		cfg, err := client.InCluster()
+//		if err != nil {
+//			return err
+//		}
+//		cluster, err := delegation.New(cfg, delegation.Options{})
+//		if err != nil {
+//			return err
+//		}
+//		h.OnClose(cluster.Close)
+//		return h.Authorize("cluster", cluster) // with server.Policy.Authorizer set, nothing else allows
+//	}
+//
+// Each request is sent to the cluster in a SubjectAccessReview, except for those of members of system:masters, and those for the health
+// paths. A permission is remembered for 10 seconds, and so is a refusal: a role that is taken away in the cluster ends here that much
+// later. The bounds are those of package authz/webhook.
+//
+// # What the cluster needs
+//
+// The credentials of the Config need the ClusterRole system:auth-delegator: create of subjectaccessreviews in the group
+// authorization.k8s.io. It exists in Kubernetes. In a server of this library, install package server/builtin/reviews.
+//
+// # Failures
+//
+// While the cluster does not answer, requests whose answers are not remembered are refused with 500. What the cluster says is in the error of
+// [webhook.Hooks].Failed.
+//
+// # Differences from k8s.io/apiserver
+//
+//   - The paths that need no question may be read only.
+package delegation
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/authz/webhook"
+	"github.com/keelson-dev/keelson/runtime/client"
+)
+
+// DefaultCacheTime is how long a decision is remembered.
+const DefaultCacheTime = 10 * time.Second
+
+// Options are the options of New. The zero Options is valid. The defaults are those of the delegation of k8s.io/apiserver.
+type Options struct {
+	// Reviews are the options of the SubjectAccessReviews. Its Path and Version are not used. Authorized and Unauthorized are
+	// DefaultCacheTime by default, and Timeout 10 seconds.
+	Reviews webhook.Options
+	// Groups are those whose members may do everything without a question; nil is system:masters, and an empty slice none.
+	Groups []string
+	// Paths are those that everybody may read without a question: see authz.AllowPaths. nil is /healthz, /readyz and /livez, and an empty
+	// slice none.
+	Paths []string
+}
+
+// Cluster authorizes requests by a cluster. Make one with New, and Close it. All methods may be called concurrently.
+type Cluster struct {
+	authz.Authorizer
+	reviews *webhook.Authorizer
+}
+
+// New returns an authorizer that asks the cluster of a Config. The error names the wrong field of cfg or of the options. New connects to
+// nothing.
+func New(cfg client.Config, o Options) (*Cluster, error) {
+	r := o.Reviews
+	r.Path, r.Version = webhook.SubjectAccessReviews, webhook.V1
+	r.Authorized, r.Unauthorized = cmp.Or(r.Authorized, DefaultCacheTime), cmp.Or(r.Unauthorized, DefaultCacheTime)
+	r.Timeout = cmp.Or(r.Timeout, 10*time.Second)
+	reviews, err := webhook.New(cfg, r)
+	if err != nil {
+		return nil, err
+	}
+	if o.Groups == nil {
+		o.Groups = []string{authn.MastersGroup}
+	}
+	if o.Paths == nil {
+		o.Paths = []string{"/healthz", "/readyz", "/livez"}
+	}
+	return &Cluster{authz.Union(authz.PrivilegedGroups(o.Groups...), authz.AllowPaths(o.Paths...), reviews), reviews}, nil
+}
+
+// Close ends the requests to the cluster. A second call has no effect.
+func (c *Cluster) Close() { c.reviews.Close() }
+
+// Ready fails after Close. Until then it returns nil: it does not ask the cluster, whose failure would make the server fail, too.
+func (c *Cluster) Ready(ctx context.Context) error { return c.reviews.Ready(ctx) }
+
+// RulesFor implements authz.RuleResolver. The rules are not complete: they do not have what the cluster allows.
+func (c *Cluster) RulesFor(ctx context.Context, user *authn.User, namespace string) (authz.Rules, error) {
+	return authz.RulesOf(ctx, c.Authorizer, user, namespace)
+}

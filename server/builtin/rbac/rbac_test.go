@@ -40,6 +40,9 @@ func ask(t testing.TB, client *http.Client, method, url, body string) answer {
 	kind := "application/json"
 	if verb, patch, ok := strings.Cut(method, "-"); ok { // PATCH-merge
 		method, kind = verb, "application/"+patch+"-patch+json"
+		if patch == "apply" {
+			kind = "application/apply-patch+yaml"
+		}
 	}
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {

@@ -603,3 +603,28 @@ func TestDecisionAllocates(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeAllocates checks that a change of a binding costs about the same at 10 bindings as at 10,000: the depth of the trees is
+// the only difference.
+func TestChangeAllocates(t *testing.T) {
+	cost := func(n int) float64 {
+		w := newWorld()
+		w.put(many(n)...)
+		a := follow(t, w, rbac.Options{})
+		a.Pin(t.Context())
+		w.forget()
+		i := 0
+		return testing.AllocsPerRun(50, func() {
+			i++
+			w.put(clusterBinding("team-1", "role-1", fmt.Sprint("Group/", strings.Fields("dev ops")[i%2])))
+			if a.Pin(t.Context()).(*rbac.Policy).Revision() != w.revision {
+				t.Error("the change was not read")
+			}
+			w.forget()
+		})
+	}
+	few, lots := cost(10), cost(10_000)
+	if few > 100 || lots > 2*few {
+		t.Errorf("%v allocations with 10 bindings, %v with 10,000", few, lots)
+	}
+}

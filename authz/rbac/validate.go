@@ -230,13 +230,16 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, at func() *field.Path) 
 }
 
 // validateAlone is like Validate, for an object that no server has validated. It also checks the name and the namespace.
-func validateAlone(obj runtime.Object) error {
+func validateAlone(obj runtime.Object) error { return faultsOf(obj).ToAggregate() }
+
+// faultsOf returns the errors of validateAlone.
+func faultsOf(obj runtime.Object) field.ErrorList {
+	at := field.NewPath("metadata")
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return err
+		return field.ErrorList{field.InternalError(at, err)}
 	}
 	var errs field.ErrorList
-	at := field.NewPath("metadata")
 	if m.GetName() == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
 	} else {
@@ -255,5 +258,5 @@ func validateAlone(obj runtime.Object) error {
 	if !namespaced && m.GetNamespace() != "" {
 		errs = append(errs, field.Forbidden(at.Child("namespace"), "not allowed on this type"))
 	}
-	return append(errs, Validate(obj, nil)...).ToAggregate()
+	return append(errs, Validate(obj, nil)...)
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // serviceAccounts serves service accounts and their tokens. The key that signs is kept in --cert-dir unless a flag names a file. authority is
-// published in each namespace. Accounts may read the documents about the keys in the mode RBAC, as a role of a new cluster allows,
-// which is not stored yet.
+// published in each namespace. In the mode RBAC the role system:service-account-issuer-discovery lets accounts read the documents
+// about the keys.
 func serviceAccounts(o *options.Options, authority []byte, log *zap.Logger) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		a := o.ServiceAccounts

@@ -171,8 +171,8 @@ func closeLater(h *server.Host, old *webhook.Authenticator) {
 	})
 }
 
-// whoAsks serves the kinds with which clients ask who a user is. Users may ask who they are in the mode RBAC, as the role
-// system:basic-user of a new cluster allows, which is not stored yet.
+// whoAsks serves the kinds with which clients ask who a user is. In the mode RBAC the role system:basic-user lets users ask who they
+// are.
 func whoAsks(o *options.Options) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		if err := reviews.New(reviews.Options{}).Install(h); err != nil {

@@ -53,8 +53,8 @@ func anonymousHealth() authn.Authenticator {
 func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
 
 // firstAuthorizer returns the authorizer before those of the modes. With the mode RBAC it is nil, which means the server's own
-// authorizer: it allows everything to system:masters, and to others what the roles system:public-info-viewer and system:discovery
-// of a new cluster allow, which are not stored yet.
+// authorizer: it allows everything to system:masters, and to others, until the first roles are stored, what the roles
+// system:public-info-viewer and system:discovery allow.
 func firstAuthorizer(o *options.Options) authz.Authorizer {
 	if slices.Contains(o.AuthorizationModes, "RBAC") {
 		return nil

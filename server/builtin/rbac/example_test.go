@@ -53,3 +53,26 @@ func ExampleNew() {
 	// alice in default: 200 OK
 	// alice in kube-system: 403 Forbidden
 }
+
+// A program without stored roles has them in a file beside it.
+func ExampleFile() {
+	srv, err := servertest.Run(server.Options{}, builtin.New(builtin.Options{}), rbac.File("testdata/roles.yaml", rbac.FileOptions{}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = srv.Close() }()
+	alice := srv.ClientOf(srv.AddUser(authn.User{Name: "alice", Groups: []string{"dev"}}))
+	for _, namespace := range []string{"default", "kube-system"} {
+		resp, err := alice.Get(srv.URL + "/api/v1/namespaces/" + namespace + "/configmaps")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_ = resp.Body.Close()
+		fmt.Println(namespace, resp.Status)
+	}
+	// Output:
+	// default 200 OK
+	// kube-system 403 Forbidden
+}

@@ -37,12 +37,19 @@ type answer struct {
 // ask sends a request with the credentials of client. It may be called in any goroutine.
 func ask(t testing.TB, client *http.Client, method, url, body string) answer {
 	t.Helper()
+	kind := "application/json"
+	if verb, patch, ok := strings.Cut(method, "-"); ok { // PATCH-merge
+		method, kind = verb, "application/"+patch+"-patch+json"
+		if patch == "apply" {
+			kind = "application/apply-patch+yaml"
+		}
+	}
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return answer{}
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", kind)
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Error(err)

@@ -138,6 +138,8 @@
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
 //	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
 //	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error
+//	  RSA key of an issuer of OpenID Connect                 8,192 bits                                     jwt.Limits (package authn/jwt)              the key is skipped
+//	  connections to a host of such an issuer                16                                             jwt.Limits (package authn/jwt)              further requests wait
 //	Audit
 //	  text of a policy                                       1 MiB                                          -                                           an error
 //	  user agent, addresses of proxies in an event           1 KiB, 32                                      -                                           cut; the nearest are kept

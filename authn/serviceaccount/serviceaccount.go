@@ -37,7 +37,9 @@
 //   - RSA keys have at least 2,048 bits.
 //   - A token has at most [MaxToken] bytes, and a larger one is not issued.
 //   - Tokens that are bound to webhook configurations are refused, as by a kube-apiserver without the feature gate.
-//   - The audit event of a request with an invalidated legacy token has no annotation about it.
+//   - If another authenticator accepts a legacy token that this one refuses, the audit event of the request has no annotation about it: an
+//     authenticator that refuses a token says nothing about the request. kube-apiserver adds authentication.k8s.io/legacy-token and, of
+//     an invalidated token, authentication.k8s.io/legacy-token-invalidated. If all refuse the token, neither server's event has annotations.
 package serviceaccount
 
 import (
@@ -68,9 +70,8 @@ type Options struct {
 	NoLookup bool
 	// MaxToken is the size of the largest token that is verified, in bytes; 0 means the constant MaxToken.
 	MaxToken int
-	// Used is called with the Secret of a legacy token when a request is authenticated by it, also if the token has been invalidated.
-	// It must not block, nor change the Secret. A nil Used is not called.
-	Used func(secret *corev1.Secret)
+	// Hooks tell which tokens are used.
+	Hooks Hooks
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -100,9 +101,7 @@ func New(from runtime.Readers, keys *Keys, o Options) (*Authenticator, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Used == nil {
-		o.Used = func(*corev1.Secret) {}
-	}
+	o.Hooks = o.Hooks.withDefaults()
 	return &Authenticator{keys, o, objects{from}}, nil
 }
 
@@ -133,6 +132,9 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*a
 	}
 	if err := a.keys.now.Load().verify(signed); err != nil {
 		return nil, err
+	}
+	if legacy {
+		a.o.Hooks.Verified(Legacy)
 	}
 	audiences, err := a.audiences(ctx, c.Audiences)
 	if err != nil {

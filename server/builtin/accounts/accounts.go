@@ -111,7 +111,7 @@ func (e extension) install(h *server.Host) error {
 		return fmt.Errorf("%w; install package builtin first", err)
 	}
 	auth, err := serviceaccount.New(h.Readers(), keys, serviceaccount.Options{
-		Issuers: e.o.Issuers, Audiences: e.o.Audiences, NoLookup: e.o.NoLookup, Used: used.note,
+		Issuers: e.o.Issuers, Audiences: e.o.Audiences, NoLookup: e.o.NoLookup, Hooks: serviceaccount.Hooks{Used: used.note},
 	})
 	if err != nil {
 		return err

@@ -137,6 +137,7 @@
 //	  a token file, a password file                          16 MiB; 3 MiB if followed                      ConfigFile.MaxBytes                         an error
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
 //	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
+//	  time that a token in a Secret may be unused            365 days; again until the Secret is deleted    accounts.Options.UnusedTokens               401; nothing
 //	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error
 //	  RSA key of an issuer of OpenID Connect                 8,192 bits                                     jwt.Limits (package authn/jwt)              the key is skipped
 //	  connections to a host of such an issuer                16                                             jwt.Limits (package authn/jwt)              further requests wait

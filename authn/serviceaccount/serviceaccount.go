@@ -37,9 +37,6 @@
 //   - RSA keys have at least 2,048 bits.
 //   - A token has at most [MaxToken] bytes, and a larger one is not issued.
 //   - Tokens that are bound to webhook configurations are refused, as by a kube-apiserver without the feature gate.
-//   - If another authenticator accepts a legacy token that this one refuses, the audit event of the request has no annotation about it: an
-//     authenticator that refuses a token says nothing about the request. kube-apiserver adds authentication.k8s.io/legacy-token and, of
-//     an invalidated token, authentication.k8s.io/legacy-token-invalidated. If all refuse the token, neither server's event has annotations.
 package serviceaccount
 
 import (
@@ -133,18 +130,14 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*a
 	if err := a.keys.now.Load().verify(signed); err != nil {
 		return nil, err
 	}
-	if legacy {
-		a.o.Hooks.Verified(Legacy)
-	}
 	audiences, err := a.audiences(ctx, c.Audiences)
-	if err != nil {
-		return nil, err
+	var resp *authn.Response
+	switch {
+	case legacy:
+		resp, err = a.annotated(ctx, c, token, err)
+	case err == nil:
+		resp, err = a.bound(ctx, c)
 	}
-	verify := a.bound
-	if legacy {
-		verify = func(ctx context.Context, c claims) (*authn.Response, error) { return a.legacy(ctx, c, token) }
-	}
-	resp, err := verify(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package accounts_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authn/serviceaccount"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/audit"
@@ -171,4 +173,43 @@ func roundTrip(t *testing.T, srv *servertest.Server, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// The event of a request whose token service accounts refuse and another authenticator accepts says what the token is, as that of a
+// kube-apiserver 1.37.1 with a webhook that accepts all tokens.
+func TestAnnotationsOfRefusedTokens(t *testing.T) {
+	t.Parallel()
+	key := filepath.Join(t.TempDir(), "key")
+	write(t, key, newKey(t))
+	log := &audittest.Log{}
+	policy := &audit.Policy{Rules: []audit.Rule{{Level: audit.Metadata}}}
+	all := server.ExtensionFunc(func(h *server.Host) error {
+		return h.Authenticate(authn.TokenWebhook, authn.BearerToken(acceptsAll{}))
+	})
+	srv := start(t, server.Options{Policy: server.Policy{Audit: []audit.Backend{{Name: "log", Policy: policy, Sink: log}}}},
+		accounts.Options{SigningKeyFile: key, NoControllers: true}, all)
+	tokens := usedTokens(t, srv, key)
+	tokens["gone"] = tokens["manual"]
+	admin(t, srv, "DELETE", inDefault+"secrets/manual", nil, nil)
+	const legacy, invalidated = "authentication.k8s.io/legacy-token", "authentication.k8s.io/legacy-token-invalidated"
+	for name, want := range map[string]map[string]string{
+		"gone":                 {legacy: "system:serviceaccount:default:a"},
+		"generated-invalid":    {legacy: "system:serviceaccount:default:a", invalidated: "generated-invalid/default"},
+		"stale-other-audience": {},
+	} {
+		for range 2 { // the second time the token is remembered
+			log.Take()
+			who := whoAmI(t, srv, tokens[name])
+			if got := annotationsOf(log.Take()); who != "hooked" || !maps.Equal(got, want) {
+				t.Errorf("%s: %s, %v", name, who, got)
+			}
+		}
+	}
+}
+
+// acceptsAll accepts all tokens.
+type acceptsAll struct{}
+
+func (acceptsAll) AuthenticateToken(context.Context, string) (*authn.Response, error) {
+	return &authn.Response{User: authn.User{Name: "hooked", Groups: []string{"system:masters"}}}, nil
 }

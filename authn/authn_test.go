@@ -65,7 +65,7 @@ func TestUnion(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	refuses := func(more map[string]string) authn.TokenAuthenticator {
 		return tokenFunc(func(context.Context, string) (*authn.Response, error) {
-			return nil, fmt.Errorf("of a name: %w", &authn.Refusal{Err: errors.New("x"), AuditAnnotations: more})
+			return nil, fmt.Errorf("of a name: %w", &authn.RefusalError{Err: errors.New("x"), AuditAnnotations: more})
 		})
 	}
 	kept := &authn.Response{User: authn.User{Name: "u"}, AuditAnnotations: map[string]string{"a": "last", "c": "3"}}

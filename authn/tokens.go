@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// Refusal is an error of a token authenticator that knows something about a token. If another one of [UnionTokens] accepts the token, the
+// RefusalError is an error of a token authenticator that knows something about a token. If another one of [UnionTokens] accepts the token, the
 // audit event of the request has AuditAnnotations too.
-type Refusal struct {
+type RefusalError struct {
 	Err              error
 	AuditAnnotations map[string]string // is not changed any more
 }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *RefusalError) Error() string { return r.Err.Error() }
 
 // Unwrap returns the error of the token.
-func (r *Refusal) Unwrap() error { return r.Err }
+func (r *RefusalError) Unwrap() error { return r.Err }
 
 // noted returns a response with the annotations of refusals that came before. The first value of a key stays, as in kube-apiserver.
 func noted(resp *Response, before []error) *Response {
@@ -32,7 +32,7 @@ func noted(resp *Response, before []error) *Response {
 		}
 	}
 	for _, err := range before {
-		if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		if refusal := (*RefusalError)(nil); errors.As(err, &refusal) {
 			add(refusal.AuditAnnotations)
 		}
 	}

@@ -56,7 +56,7 @@ func (a *Authenticator) annotated(ctx context.Context, c claims, token string, e
 		resp, err = a.legacy(ctx, c, token, notes)
 	}
 	if err != nil {
-		return nil, &authn.Refusal{Err: err, AuditAnnotations: notes}
+		return nil, &authn.RefusalError{Err: err, AuditAnnotations: notes}
 	}
 	resp.AuditAnnotations = notes
 	return resp, nil

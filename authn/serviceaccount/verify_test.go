@@ -307,7 +307,7 @@ func TestVerified(t *testing.T) {
 			test.options.Hooks.Verified = func(u serviceaccount.Use) { got = append(got, u) }
 			resp, err := authenticator(t, w, keys(t, "p256"), test.options).AuthenticateToken(t.Context(), text)
 			var annotated []string
-			if refusal := (*authn.Refusal)(nil); errors.As(err, &refusal) {
+			if refusal := (*authn.RefusalError)(nil); errors.As(err, &refusal) {
 				annotated = slices.Sorted(maps.Keys(refusal.AuditAnnotations))
 			}
 			if resp != nil {

@@ -1,8 +1,11 @@
 package authn_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -55,6 +58,30 @@ func TestUnion(t *testing.T) {
 		if got := result(authn.Union(tc.members...), r); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
+	}
+}
+
+// If a token is accepted after refusals with annotations, the response has them. The first value of a key stays.
+func TestRefusal(t *testing.T) {
+	refuses := func(more map[string]string) authn.TokenAuthenticator {
+		return tokenFunc(func(context.Context, string) (*authn.Response, error) {
+			return nil, fmt.Errorf("of a name: %w", &authn.RefusalError{Err: errors.New("x"), AuditAnnotations: more})
+		})
+	}
+	kept := &authn.Response{User: authn.User{Name: "u"}, AuditAnnotations: map[string]string{"a": "last", "c": "3"}}
+	accepts := tokenFunc(func(context.Context, string) (*authn.Response, error) { return kept, nil })
+	resp, err := authn.UnionTokens(refuses(map[string]string{"a": "first"}), refuses(map[string]string{"a": "second", "b": "2"}), accepts).AuthenticateToken(t.Context(), "t")
+	if err != nil || !maps.Equal(resp.AuditAnnotations, map[string]string{"a": "first", "b": "2", "c": "3"}) || resp.User.Name != "u" {
+		t.Errorf("%+v, %v", resp, err)
+	}
+	if len(kept.AuditAnnotations) != 2 {
+		t.Errorf("the response of another authenticator was changed: %v", kept.AuditAnnotations)
+	}
+	if resp, _ := authn.UnionTokens(refuses(nil), accepts).AuthenticateToken(t.Context(), "t"); resp != kept {
+		t.Errorf("without annotations: %+v", resp)
+	}
+	if _, err := authn.UnionTokens(refuses(nil), refuses(nil)).AuthenticateToken(t.Context(), "t"); err == nil || err.Error() != "of a name: x\nof a name: x" {
+		t.Errorf("refused by all: %v", err)
 	}
 }
 

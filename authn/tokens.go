@@ -8,6 +8,43 @@ import (
 	"slices"
 )
 
+// RefusalError is an error of a token authenticator that knows something about a token. If another one of [UnionTokens] accepts the token, the
+// audit event of the request has AuditAnnotations too.
+type RefusalError struct {
+	Err              error
+	AuditAnnotations map[string]string // is not changed any more
+}
+
+// Error implements error.
+func (r *RefusalError) Error() string { return r.Err.Error() }
+
+// Unwrap returns the error of the token.
+func (r *RefusalError) Unwrap() error { return r.Err }
+
+// noted returns a response with the annotations of refusals that came before. The first value of a key stays, as in kube-apiserver.
+func noted(resp *Response, before []error) *Response {
+	all := map[string]string{}
+	add := func(more map[string]string) {
+		for key, value := range more {
+			if _, has := all[key]; !has {
+				all[key] = value
+			}
+		}
+	}
+	for _, err := range before {
+		if refusal := (*RefusalError)(nil); errors.As(err, &refusal) {
+			add(refusal.AuditAnnotations)
+		}
+	}
+	if len(all) == 0 {
+		return resp
+	}
+	add(resp.AuditAnnotations)
+	out := *resp
+	out.AuditAnnotations = all
+	return &out
+}
+
 // UnionTokens calls token authenticators in order and returns the first user that one of them finds. If none finds a user and some
 // fail, it returns the errors of all. An empty union has no opinion.
 func UnionTokens(members ...TokenAuthenticator) TokenAuthenticator {
@@ -26,7 +63,7 @@ func (u tokenUnion) AuthenticateToken(ctx context.Context, token string) (*Respo
 			continue
 		}
 		if resp != nil {
-			return resp, nil
+			return noted(resp, errs), nil
 		}
 	}
 	return nil, errors.Join(errs...)

@@ -133,18 +133,21 @@
 //	  certificates that a client sends, of one subject       8, 2                                           -                                           401
 //	  remembered answers of a token webhook                  32,768, 32 MiB, 2 min                          webhook.Options (package authn/webhook)     the webhook is asked again
 //	  token webhook: answer, attempts, time of an attempt    1 MiB, 5, 10 s                                 webhook.Options (package authn/webhook)     401
+//	  answer of the cluster to an extension server           4 MiB                                          delegation.Options                          what was known stays in use
+//	  a token file, a password file                          16 MiB; 3 MiB if followed                      ConfigFile.MaxBytes                         an error
+//	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
+//	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
+//	  time that a token in a Secret may be unused            365 days; again until the Secret is deleted    accounts.Options.UnusedTokens               401; nothing
+//	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error
+//	  RSA key of an issuer of OpenID Connect                 8,192 bits                                     jwt.Limits (package authn/jwt)              the key is skipped
+//	  connections to a host of such an issuer                16                                             jwt.Limits (package authn/jwt)              further requests wait
+//	Permissions
 //	  remembered answers of an authorization webhook         8192, 16 MiB, 5 min or 30 s                    webhook.Options (package authz/webhook)     the webhook is asked again
 //	  authorization webhook: answer, attempts, all of them   1 MiB, 5, 60 s                                 webhook.Options (package authz/webhook)     500, or the next authorizer decides
 //	  reason of an authorization webhook                     1 KiB                                          -                                           cut: ...
 //	  match conditions of a webhook, their cost              64, 10,000,000                                 -                                           an error; the failure policy decides
 //	  authorizers of a configuration, its file               128, 3 MiB                                     -                                           an error
 //	  policy file of ABAC, a line                            3 MiB, 65,535 bytes                            -                                           an error
-//	  answer of the cluster to an extension server           4 MiB                                          delegation.Options                          what was known stays in use
-//	  a token file, a password file                          16 MiB; 3 MiB if followed                      ConfigFile.MaxBytes                         an error
-//	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
-//	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
-//	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error
-//	Permissions
 //	  explanation of a review, its nearest grants            4 KiB, 5                                       -                                           left out
 //	  bindings, roles and rules examined for them            200,000                                        -                                           some grants may be missed
 //	  grants of an answer who may do something               1,000                                          -                                           incomplete is true

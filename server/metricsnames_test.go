@@ -13,6 +13,8 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/audit"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/builtin/accounts"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -56,7 +58,7 @@ func rare() []string {
 func TestMetricsHaveTheNamesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	group := ropes("v1", server.KindOptions[*Rope]{})
-	srv := servertest.New(t, widgets(), group)
+	srv := servertest.New(t, widgets(), group, builtin.New(builtin.Options{}), accounts.New(accounts.Options{NoControllers: true}))
 	if err := host(t, srv).Audit(audit.Backend{
 		Name: "full", Policy: &audit.Policy{Rules: []audit.Rule{{Level: audit.Metadata}}},
 		Sink: audit.SinkFunc(func(context.Context, ...*audit.Event) error { return errors.New("disk full") }),

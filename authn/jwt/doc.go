@@ -43,12 +43,12 @@
 //	bytes of a token                         64 KiB   Limits.Token
 //	bytes of discovery document, and of keys  1 MiB   Limits.Document
 //	keys of an issuer                           100   Limits.Keys
-//	bits of an RSA key                         8192
+//	bits of an RSA key                         8192   Limits.Modulus
 //	bytes of an answer with claims           64 KiB   Limits.Claims
 //	issuers of claims of an entry                 8   Limits.Sources
 //	tokens of an issuer that wait              1000   Limits.Waiting
 //	time of a request to an issuer             30 s   Limits.Timeout
-//	connections to a host of an entry            16
+//	connections to a host of an entry            16   Limits.Conns
 //	redirects, only to https                     10   Limits.Redirects
 //	fetches of keys for unknown ones    1 each second   Limits.Pause
 //	cost of one expression, and of all    1 and 10 million   cel.MaxCallCost, cel.MaxObjectCost

@@ -2,11 +2,13 @@ package jwt_test
 
 import (
 	"compress/gzip"
+	"context"
 	"crypto/elliptic"
 	"crypto/rsa"
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -249,6 +251,89 @@ func TestDistributedClaimsAtATime(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// An RSA key whose modulus is larger than the limit is skipped.
+func TestModulus(t *testing.T) {
+	large, key := newRSA(t), newEC(t, elliptic.P256()) // 2,048 bits
+	for limit, accepted := range map[int]bool{2047: false, 2048: true, 0: true} {
+		p := newProvider(t, "127.0.0.1:0")
+		e := entryOf(p, p.issue(issuerURL, "/a", public("large", large), public("k", key)))
+		a := newAuthenticator(t, configurationOf(e), jwt.Options{Limits: jwt.Limits{Modulus: limit, Pause: time.Millisecond}})
+		if resp, err := a.AuthenticateToken(t.Context(), sign(t, "RS256", "large", large, valid())); (resp != nil) != accepted {
+			t.Errorf("at most %d bits: %v, %v", limit, resp, err)
+		}
+		if resp, err := a.AuthenticateToken(t.Context(), sign(t, "ES256", "k", key, valid())); resp == nil {
+			t.Errorf("at most %d bits: another key: %v", limit, err)
+		}
+	}
+}
+
+// Requests to a host that are more than the connections wait for one, and are then answered.
+func TestConns(t *testing.T) {
+	const limit, clients = 2, 6
+	p, key := newProvider(t, "127.0.0.1:0"), newEC(t, elliptic.P256())
+	e := entryOf(p, p.issue(issuerURL, "/a", public("k", key)))
+	e.ClaimMappings.Groups = jwt.PrefixedClaim{Claim: "groups", Prefix: new("")}
+	var conns counts
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conns.add(1)
+		return &counted{Conn: conn, in: &conns}, nil
+	}
+	a := newAuthenticator(t, configurationOf(e), jwt.Options{Dial: dial, Limits: jwt.Limits{Conns: limit}})
+	asked, answer := make(chan struct{}, clients), make(chan struct{})
+	p.pages.Store("/c", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		_, _ = w.Write([]byte(sign(t, "ES256", "k", key, claimsOf(time.Hour, 0, `,"groups":"g"`))))
+	}))
+	token := sign(t, "ES256", "k", key, claimsOf(time.Hour, 0, `,"_claim_names":{"groups":"s"},"_claim_sources":{"s":{"endpoint":"`+p.URL+`/c"}}`))
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			if _, err := a.AuthenticateToken(t.Context(), token); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range limit {
+		<-asked
+	}
+	time.Sleep(50 * time.Millisecond) // for a further one, if there were no limit
+	close(answer)
+	group.Wait()
+	if conns.most != limit {
+		t.Errorf("%d connections at a time, want %d", conns.most, limit)
+	}
+}
+
+// counts are the number of connections that are open, and its maximum.
+type counts struct {
+	mu         sync.Mutex
+	open, most int
+}
+
+func (c *counts) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open += n
+	c.most = max(c.most, c.open)
+}
+
+// counted is a connection that is counted while it is open.
+type counted struct {
+	net.Conn
+	in   *counts
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.in.add(-1) })
+	return c.Conn.Close()
 }
 
 // Issuers that answer wrongly, with too much or never cost little, and are not initialized.

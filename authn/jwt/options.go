@@ -28,6 +28,7 @@ type Limits struct {
 	Document  int64         // bytes of a discovery document, and of the keys of an issuer; 1 MiB
 	Claims    int64         // bytes of an answer with distributed claims; 64 KiB
 	Keys      int           // keys of an issuer; 100
+	Modulus   int           // bits of an RSA key; 8192. A larger one is skipped: its verification takes time in proportion to the square of the number
 	Waiting   int           // tokens of an issuer that wait for keys, or for distributed claims; 1000 each
 	Sources   int           // issuers, besides that of the token, whose distributed claims an entry accepts; 8
 	Timeout   time.Duration // of a request to an issuer, with the answer; 30 s
@@ -35,6 +36,7 @@ type Limits struct {
 	Pause     time.Duration // between two fetches of keys because of tokens with unknown ones; 1 s
 	Every     time.Duration // after which keys are fetched without cause; 1 h
 	Redirects int           // in one request to an issuer; 10, less than 0 none
+	Conns     int           // connections to a host of an entry at a time; 16. Further requests wait for one
 }
 
 func (l Limits) withDefaults() Limits {
@@ -44,7 +46,8 @@ func (l Limits) withDefaults() Limits {
 
 func (l Limits) provider() provider.Limits {
 	return provider.Limits{
-		Timeout: l.Timeout, Retry: l.Retry, Pause: l.Pause, Every: l.Every, Document: l.Document, Keys: l.Keys, Waiting: l.Waiting, Redirects: l.Redirects,
+		Timeout: l.Timeout, Retry: l.Retry, Pause: l.Pause, Every: l.Every, Document: l.Document, Keys: l.Keys, Modulus: l.Modulus, Waiting: l.Waiting, Redirects: l.Redirects,
+		Conns: l.Conns,
 	}
 }
 

@@ -67,7 +67,7 @@ func (a *Authenticator) bound(ctx context.Context, c claims) (*authn.Response, e
 	resp := responseOf(b.Namespace, b.Account)
 	resp.User.Extra = extraOf(c.ID, b)
 	if b.WarnAfter != nil {
-		resp.AuditAnnotations = staleness(resp.User.Name, b.WarnAfter, now)
+		a.staleness(resp, b.WarnAfter, now)
 	}
 	return resp, nil
 }
@@ -116,11 +116,13 @@ func extraOf(id string, b *bound) map[string][]string {
 // CredentialID returns the id of a token with the claim jti, as it is in the extra of a user and in audit events.
 func CredentialID(id string) string { return "JTI=" + id }
 
-// staleness returns the annotation about a token that should have been replaced, if it should.
-func staleness(user string, warnAfter *jwt.NumericDate, now time.Time) map[string]string {
+// staleness annotates the response of a token that should have been replaced, if it should.
+func (a *Authenticator) staleness(resp *authn.Response, warnAfter *jwt.NumericDate, now time.Time) {
 	late := now.Sub(warnAfter.Time())
 	if late <= 0 {
-		return nil
+		a.o.Hooks.Verified(Fresh)
+		return
 	}
-	return map[string]string{StaleTokenKey: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", user, late.Truncate(time.Second).Seconds())}
+	a.o.Hooks.Verified(Stale)
+	resp.AuditAnnotations = map[string]string{StaleTokenKey: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", resp.User.Name, late.Truncate(time.Second).Seconds())}
 }

@@ -37,7 +37,6 @@
 //   - RSA keys have at least 2,048 bits.
 //   - A token has at most [MaxToken] bytes, and a larger one is not issued.
 //   - Tokens that are bound to webhook configurations are refused, as by a kube-apiserver without the feature gate.
-//   - The audit event of a request with an invalidated legacy token has no annotation about it.
 package serviceaccount
 
 import (
@@ -68,9 +67,8 @@ type Options struct {
 	NoLookup bool
 	// MaxToken is the size of the largest token that is verified, in bytes; 0 means the constant MaxToken.
 	MaxToken int
-	// Used is called with the Secret of a legacy token when a request is authenticated by it, also if the token has been invalidated.
-	// It must not block, nor change the Secret. A nil Used is not called.
-	Used func(secret *corev1.Secret)
+	// Hooks tell which tokens are used.
+	Hooks Hooks
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -100,9 +98,7 @@ func New(from runtime.Readers, keys *Keys, o Options) (*Authenticator, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Used == nil {
-		o.Used = func(*corev1.Secret) {}
-	}
+	o.Hooks = o.Hooks.withDefaults()
 	return &Authenticator{keys, o, objects{from}}, nil
 }
 
@@ -135,14 +131,13 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*a
 		return nil, err
 	}
 	audiences, err := a.audiences(ctx, c.Audiences)
-	if err != nil {
-		return nil, err
+	var resp *authn.Response
+	switch {
+	case legacy:
+		resp, err = a.annotated(ctx, c, token, err)
+	case err == nil:
+		resp, err = a.bound(ctx, c)
 	}
-	verify := a.bound
-	if legacy {
-		verify = func(ctx context.Context, c claims) (*authn.Response, error) { return a.legacy(ctx, c, token) }
-	}
-	resp, err := verify(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,10 @@ type Options struct {
 	// RootCA are the certificates, in PEM, by which clients verify the server. They are published in each namespace and in the Secrets of
 	// tokens. nil publishes none.
 	RootCA []byte
+	// UnusedTokens is how long the token of a Secret that its account lists may be unused before it is marked invalid and refused, and
+	// again before the Secret is deleted, as by the flag --legacy-service-account-token-clean-up-period of kube-controller-manager. 0 is
+	// 365 days, and less than 0 keeps all.
+	UnusedTokens time.Duration
 	// NoControllers leaves out the controllers. In Kubernetes they run in kube-controller-manager.
 	NoControllers bool
 	// Reload is the time between two reads of the files with keys; 0 is 10 s.
@@ -62,6 +67,7 @@ func New(o Options) server.Extension {
 	if len(o.Issuers) == 0 {
 		o.Issuers = []string{DefaultIssuer}
 	}
+	o.UnusedTokens = cmp.Or(o.UnusedTokens, defaultUnused)
 	return extension{o}
 }
 
@@ -106,12 +112,12 @@ func (e extension) install(h *server.Host) error {
 	if err := e.serve(h, issuer); err != nil {
 		return err
 	}
-	used, err := newUses(h, e.o.Logger)
+	hooks, err := newHooks(h, e.o)
 	if err != nil {
-		return fmt.Errorf("%w; install package builtin first", err)
+		return err
 	}
 	auth, err := serviceaccount.New(h.Readers(), keys, serviceaccount.Options{
-		Issuers: e.o.Issuers, Audiences: e.o.Audiences, NoLookup: e.o.NoLookup, Used: used.note,
+		Issuers: e.o.Issuers, Audiences: e.o.Audiences, NoLookup: e.o.NoLookup, Hooks: hooks,
 	})
 	if err != nil {
 		return err
@@ -137,6 +143,24 @@ func (e extension) serve(h *server.Host, issuer serviceaccount.Issuer) error {
 	}
 	token := server.Subresource{Kind: tokenKind(), Storage: &tokens{issuer: issuer, audiences: e.o.Audiences, most: e.o.MaxExpiration, extend: !e.o.NoExtension}}
 	return h.Serve(server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{serviceAccount(token)}}}})
+}
+
+// newHooks returns the hooks of the authenticator: uses of tokens are counted, and those of legacy tokens are noted in their Secrets.
+func newHooks(h *server.Host, o Options) (serviceaccount.Hooks, error) {
+	used, err := newUses(h, o.Logger)
+	if err != nil {
+		return serviceaccount.Hooks{}, fmt.Errorf("%w; install package builtin first", err)
+	}
+	since, err := newTracking(h, o.Logger)
+	if err != nil {
+		return serviceaccount.Hooks{}, fmt.Errorf("%w; install package builtin first", err)
+	}
+	counted, err := newCounters(h)
+	if err != nil {
+		return serviceaccount.Hooks{}, err
+	}
+	h.Go(since.run)
+	return serviceaccount.Hooks{Used: used.note, Verified: counted.count}, nil
 }
 
 // publish serves the documents about the keys, if the issuer can have such, and lets service accounts read them.

@@ -22,24 +22,10 @@ type controller interface {
 // startControllers starts the controllers of the options when the server serves their kinds. The server is ready when each of
 // them has worked once on the objects that exist. An object that it cannot make does not keep the server from becoming ready.
 func startControllers(h *server.Host, issuer serviceaccount.Issuer, o Options) error {
-	var all []controller
-	accounts, err := newDefaults(h, o.Logger)
+	all, err := newControllers(h, issuer, o)
 	if err != nil {
 		return err
 	}
-	all = append(all, accounts)
-	if len(o.RootCA) > 0 {
-		published, err := newRootCAs(h, o.RootCA, o.Logger)
-		if err != nil {
-			return err
-		}
-		all = append(all, published)
-	}
-	secrets, err := newSecrets(h, issuer, o.RootCA, o.Logger)
-	if err != nil {
-		return err
-	}
-	all = append(all, secrets)
 	return h.Start(server.Hook{Name: hookName, Run: func(ctx context.Context) error {
 		for _, c := range all {
 			if err := c.first(ctx); err != nil && ctx.Err() == nil {
@@ -49,4 +35,34 @@ func startControllers(h *server.Host, issuer serviceaccount.Issuer, o Options) e
 		}
 		return nil
 	}})
+}
+
+// newControllers returns the controllers of the options.
+func newControllers(h *server.Host, issuer serviceaccount.Issuer, o Options) ([]controller, error) {
+	var all []controller
+	accounts, err := newDefaults(h, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, accounts)
+	if len(o.RootCA) > 0 {
+		published, err := newRootCAs(h, o.RootCA, o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, published)
+	}
+	secrets, err := newSecrets(h, issuer, o.RootCA, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, secrets)
+	if o.UnusedTokens > 0 {
+		unused, err := newCleaner(h, o.UnusedTokens, o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, unused)
+	}
+	return all, nil
 }

@@ -17,7 +17,20 @@
 //     members of system:masters decide who may read them: see [Authorizer].
 //   - Controllers: one makes the account default in every namespace, one publishes the CA of the server as the ConfigMap
 //     kube-root-ca.crt in every namespace, and one fills the Secrets of the type kubernetes.io/service-account-token,
-//     deletes them with their account, and removes the names of deleted ones from it.
+//     deletes them with their account, and removes the names of deleted ones from it. The last one cleans up unused tokens, as below.
+//   - Metrics of the uses of tokens, with the names of kube-apiserver: serviceaccount_legacy_tokens_total and five others.
+//
+// # Unused tokens
+//
+// A use of the token of a Secret is noted in the label kubernetes.io/legacy-token-last-used of the Secret, once a day. The ConfigMap
+// kube-apiserver-legacy-service-account-token-tracking in kube-system has the date since which uses are noted. The server makes it, and
+// gives it the date of the day if it has none. One that is deleted is made again, at most every 30 minutes.
+//
+// Once a day the cleaner looks for Secrets that their account lists in its field secrets, as if Kubernetes had made them, and that no pod
+// of their namespace uses. If such a Secret is older than a year, its token was not used for a year, and uses have been noted for a
+// year, the Secret gets the label kubernetes.io/legacy-token-invalid-since with the date, and its token is refused. After another year
+// in which nobody has tried to use the token, the Secret is deleted. To make a token valid again, remove the label. Options.UnusedTokens
+// is the time in place of a year. Pods are seen if the server serves them with the type of k8s.io/api.
 //
 // # Keys
 //
@@ -38,6 +51,9 @@
 // audiences that can be requested. There are at most 64 keys. A token is remembered for ten seconds (package authn): for that time it is
 // accepted after its end.
 //
+// A pass of the cleaner writes one Secret after another, and reads the Secrets and pods from memory. The first pass is ten minutes after
+// the start, and each further one a day after the last. One that could not read is repeated after at most 30 seconds.
+//
 // # Several servers
 //
 // The controllers run on every server. They write only what is missing or different, and several of them at once come to the same result.
@@ -46,8 +62,9 @@
 //
 //   - In Kubernetes the controllers run in kube-controller-manager.
 //   - A token is signed by an ECDSA key of the curve P-256 unless a file has another key. In Kubernetes there is no default.
-//   - The date of the last use of a legacy token is written after the request, which does not wait for it. There is no ConfigMap
-//     kube-apiserver-legacy-service-account-token-tracking, and nothing deletes Secrets that are not used.
+//   - The date of the last use of a legacy token is written after the request, which does not wait for it.
+//   - The cleaner of kube-controller-manager makes its first pass when it starts. Here extensions that are installed after this one may
+//     serve pods, without which the Secrets that they use would be cleaned up.
 //   - The answer to a request for a token has no metadata.managedFields. A method that the subresource token does not have is refused with
 //     another message.
 //   - A token for a webhook configuration is refused with 400, and an external signer of tokens (--service-account-signing-endpoint) is

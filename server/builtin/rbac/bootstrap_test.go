@@ -83,7 +83,7 @@ func newCommits() *commits { return &commits{Backend: memory.New(memory.Options{
 // system installs what the roles of Kubernetes need.
 func system(t testing.TB, o server.Options, r rbac.Options) *servertest.Server {
 	t.Helper()
-	return servertest.Start(t, o, builtin.New(builtin.Options{}), reviews.New(), rbac.New(r))
+	return servertest.Start(t, o, builtin.New(builtin.Options{}), reviews.New(reviews.Options{}), rbac.New(r))
 }
 
 // A server makes the roles and bindings at its first start, with a manager of fields. It writes nothing at the next start.

@@ -38,7 +38,7 @@ func (p *Provider) get(address *string) (keys []jose.Key, err error) {
 	}
 	text, err := Get(p.ended, p.o.Client, *address, "", p.o.Limits.Document)
 	if err == nil {
-		keys, err = readKeys(text, p.o.Limits.Keys)
+		keys, err = readKeys(text, p.o.Limits)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("oidc: keys of %q: %w", p.o.Issuer, err)
@@ -101,19 +101,16 @@ func Get(ctx context.Context, c *http.Client, from, bearer string, max int64) ([
 	return text, nil
 }
 
-// maxModulus is the number of bits of the largest RSA keys. Verification takes time in proportion to the square of the number.
-const maxModulus = 8192
-
 // readKeys returns the keys of a JSON Web Key Set that can verify signatures. Others are skipped, as RFC 7517, section 5, asks.
-func readKeys(text []byte, most int) ([]jose.Key, error) {
+func readKeys(text []byte, l Limits) ([]jose.Key, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, fmt.Errorf("they are no JSON Web Key Set: %w", err)
 	}
-	if len(set.Keys) > most {
-		return nil, fmt.Errorf("there are %d keys, at most %d are allowed", len(set.Keys), most)
+	if len(set.Keys) > l.Keys {
+		return nil, fmt.Errorf("there are %d keys, at most %d are allowed", len(set.Keys), l.Keys)
 	}
 	keys := []jose.Key{}
 	for _, one := range set.Keys {
@@ -123,7 +120,7 @@ func readKeys(text []byte, most int) ([]jose.Key, error) {
 		}
 		switch public := key.Key.(type) {
 		case *rsa.PublicKey:
-			if public.N.BitLen() <= maxModulus {
+			if public.N.BitLen() <= l.Modulus {
 				keys = append(keys, jose.Key{ID: key.KeyID, Public: public})
 			}
 		case *ecdsa.PublicKey:

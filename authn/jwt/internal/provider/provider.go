@@ -32,15 +32,17 @@ type Limits struct {
 	Every     time.Duration // fetches without cause, so that keys that the provider withdraws are forgotten; 1 h
 	Document  int64         // bytes of the discovery document and of the keys; 1 MiB
 	Keys      int           // keys; 100
+	Modulus   int           // bits of an RSA key; 8192
 	Waiting   int           // tokens that wait for keys; 1000
 	Redirects int           // in one request; 10, less than 0 none
+	Conns     int           // to a host at a time; 16
 }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		Timeout: cmp.Or(l.Timeout, 30*time.Second), Retry: cmp.Or(l.Retry, 10*time.Second), Pause: cmp.Or(l.Pause, time.Second),
 		Every: cmp.Or(l.Every, time.Hour), Document: cmp.Or(l.Document, 1<<20), Keys: cmp.Or(l.Keys, 100), Waiting: cmp.Or(l.Waiting, 1000),
-		Redirects: cmp.Or(l.Redirects, 10),
+		Redirects: cmp.Or(l.Redirects, 10), Modulus: cmp.Or(l.Modulus, 8192), Conns: cmp.Or(l.Conns, 16),
 	}
 }
 
@@ -300,7 +302,7 @@ func NewClient(roots *x509.CertPool, dial func(ctx context.Context, network, add
 		Timeout: l.Timeout,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSClientConfig: tlsConfig(roots), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
-			MaxIdleConns: 4, MaxConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+			MaxIdleConns: 4, MaxConnsPerHost: l.Conns, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			switch {

@@ -175,7 +175,7 @@ func closeLater(h *server.Host, old *webhook.Authenticator) {
 // are.
 func whoAsks(o *options.Options) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
-		if err := reviews.New(reviews.Options{}).Install(h); err != nil {
+		if err := reviews.New(reviews.Options{Explain: o.Authorization.Explain}).Install(h); err != nil {
 			return err
 		}
 		if slices.Contains(o.AuthorizationModes, "RBAC") {

@@ -9,8 +9,9 @@
 //
 // # Flags
 //
-// Flags of kube-apiserver that have no effect yet are accepted and listed in one line at start; --help marks them. Two flags
-// differ: --storage-file stores the objects in a file instead of an etcd, and --secure-port=0 means any free port.
+// Flags of kube-apiserver that have no effect yet are accepted and listed in one line at start; --help marks them. Three flags
+// differ: --storage-file stores the objects in a file instead of an etcd, --secure-port=0 means any free port, and
+// --explain-authorization tells administrators why a user may do something or not: see package server/builtin/reviews.
 //
 // # Users
 //

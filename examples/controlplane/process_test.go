@@ -169,7 +169,7 @@ func (c *client) try(method, path, body string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	req.URL.Path = path // unchanged
+	req.URL.Path, req.URL.RawQuery, _ = strings.Cut(path, "?") // the path is unchanged
 	req.Header.Set("Content-Type", "application/json")
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

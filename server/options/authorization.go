@@ -16,6 +16,8 @@ type Authorization struct {
 	Webhook AccessWebhook
 	// ConfigFile is the file of an AuthorizationConfiguration; "" is none. With it there are no modes.
 	ConfigFile string
+	// Explain says that access reviews have the reasons of decisions: see reviews.Options.
+	Explain bool
 }
 
 // AccessWebhook has the values of the flags that begin with --authorization-webhook.

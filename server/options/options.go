@@ -9,7 +9,7 @@
 //
 // --authorization-mode with a mode that the program does not have is an error, since a server that ignored it would allow other requests
 // than it should. --service-account-signing-endpoint is one, since tokens would be signed with another key than its. A flag that kube-apiserver does not have is an error, too, except
-// --storage-file, which this package adds.
+// --storage-file and --explain-authorization, which this package adds.
 //
 // To change this package so that another flag has an effect, add a field to Options, name the field in the entry of the flag in
 // the table of this package, and use it in the program.

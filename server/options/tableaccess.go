@@ -46,6 +46,7 @@ func authorizationFlags() []flag {
 		{name: "authorization-webhook-cache-unauthorized-ttl", kind: "duration", help: "How long the webhook's refusals are remembered.", effect: func(o *Options) any { return &o.Authorization.Webhook.UnauthorizedTTL }},
 		{name: "authorization-webhook-config-file", kind: "string", help: "File of the webhook of the mode Webhook, a kubeconfig.", effect: func(o *Options) any { return &o.Authorization.Webhook.ConfigFile }},
 		{name: "authorization-webhook-version", kind: "string", help: "Version of SubjectAccessReview that the webhook is sent: v1beta1 or v1.", effect: func(o *Options) any { return &o.Authorization.Webhook.Version }},
+		{name: "explain-authorization", kind: "bool", help: "Reviews of the access of users have the binding, the role and the rule that allow a request, or those that nearly do, for users who may list roles and bindings. kube-apiserver has no such flag.", effect: func(o *Options) any { return &o.Authorization.Explain }},
 	}
 }
 

@@ -3,6 +3,9 @@
 // An [Authorizer] returns a [Verdict]. [Union] combines authorizers in order; the first that allows or denies decides. If the
 // result is no opinion, the request is refused. The rules are those of
 // https://kubernetes.io/docs/reference/access-authn-authz/authorization/.
+//
+// The packages below decide by roles (rbac), by a policy file (abac), by a webhook (webhook), by a file that lists authorizers and may
+// change (config), and by the cluster that an extension server belongs to (delegation).
 package authz
 
 import (

@@ -5,6 +5,9 @@
 // https://kubernetes.io/docs/reference/access-authn-authz/authorization/.
 //
 // [RulesOf] lists what a user may do, and [SubjectsOf] who may do something. [Explain] says why a request is allowed or refused.
+//
+// The packages below decide by roles (rbac), by a policy file (abac), by a webhook (webhook), by a file that lists authorizers and may
+// change (config), and by the cluster that an extension server belongs to (delegation).
 package authz
 
 import (

@@ -301,7 +301,7 @@ func TestAggregation(t *testing.T) {
 	want("outer", "d") // by way of all
 	managers := map[string]string{}
 	for _, m := range get("outer").ManagedFields {
-		managers[m.Manager+" "+string(m.Operation)] = string(m.FieldsV1.Raw)
+		managers[m.Manager+" "+string(m.Operation)] = m.FieldsV1.GetRawString()
 	}
 	if got := managers["clusterrole-aggregation-controller Apply"]; len(managers) != 2 || got != `{"f:rules":{}}` {
 		t.Errorf("managers %v", managers)

@@ -136,6 +136,10 @@
 //	  answer of the cluster to an extension server           4 MiB                                          delegation.Options                          what was known stays in use
 //	  a token file, a password file                          16 MiB; 3 MiB if followed                      ConfigFile.MaxBytes                         an error
 //	  token of a service account                             64 KiB                                         serviceaccount.Options (package authn/...)  401; a request for it 422
+//	  rules of a role that is written, compared with others  4,000,000 parts x (rules of the user / 64)     -                                           403
+//	  permissions that a refused role or binding names       5,000                                          -                                           and more
+//	  missing roles in the reason of a refusal               100                                            rbac.Options.Authorizer (MaxMissing)        and more
+//	  a file of roles: size, roles and bindings              3 MiB, 10,000                                  rbac.FileOptions.MaxBytes, -                an error
 //	  time for which a token is requested                    10 min to 2^32 s                               accounts.Options                            422; shortened with the option
 //	  time that a token in a Secret may be unused            365 days; again until the Secret is deleted    accounts.Options.UnusedTokens               401; nothing
 //	  keys of service accounts, a file with keys             64, 3 MiB                                      -                                           an error

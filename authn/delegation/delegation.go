@@ -31,8 +31,9 @@
 // exist in Kubernetes, where kube-apiserver also writes the ConfigMap. The errors of [Cluster.Ready] and of [Hooks.Failed] say what the
 // cluster refuses.
 //
-// In a server of this library, install packages server/builtin and server/builtin/reviews, and server/builtin/rbac or another
-// authorizer. The two roles, their bindings and the ConfigMap have to be made: nothing else makes them. The ConfigMap has the keys
+// In a server of this library, install packages server/builtin and server/builtin/reviews, and server/builtin/rbac, which makes
+// the two roles, or another authorizer. Bindings for the user of the Config and the ConfigMap have to be made: nothing else makes them.
+// The ConfigMap has the keys
 //
 //	client-ca-file                     the authorities of client certificates, in PEM
 //	requestheader-client-ca-file       the authorities of the certificates of proxies, in PEM

@@ -15,6 +15,9 @@ import (
 // The parts are in the order of wanted, at most 5000 of them; more is true if there are others. The error is [ErrTooManyParts] if
 // the rules are too many to compare.
 func Uncovered(held, wanted []rbacv1.PolicyRule) (missing []rbacv1.PolicyRule, more bool, err error) {
+	if holdsAll(held) {
+		return nil, false, nil
+	}
 	if tooMany(held, wanted) {
 		return nil, false, ErrTooManyParts
 	}
@@ -37,6 +40,20 @@ const (
 // ErrTooManyParts is the error of [Uncovered] for rules that are not compared, because that would take long.
 var ErrTooManyParts = fmt.Errorf("the rules have too many combinations of verbs, API groups, resources and names to compare them with those that the user holds (about %d): "+
 	"use \"*\", or write several roles", maxParts)
+
+// holdsAll reports whether rules allow everything, as those of cluster-admin do. Rules of any size need no comparison with them.
+func holdsAll(held []rbacv1.PolicyRule) bool {
+	resources, paths := false, false
+	for i := range held {
+		r := &held[i]
+		if !slices.Contains(r.Verbs, rbacv1.VerbAll) || len(r.ResourceNames) > 0 {
+			continue
+		}
+		resources = resources || slices.Contains(r.APIGroups, rbacv1.APIGroupAll) && slices.Contains(r.Resources, rbacv1.ResourceAll)
+		paths = paths || slices.Contains(r.NonResourceURLs, rbacv1.NonResourceAll)
+	}
+	return resources && paths
+}
 
 func tooMany(held, wanted []rbacv1.PolicyRule) bool {
 	patterns, texts, n := 1, 0, 0

@@ -160,6 +160,7 @@ func TestBoundsOfComparisons(t *testing.T) {
 		err          error
 	}{
 		"parts":      {one, []rbacv1.PolicyRule{{Verbs: many("v", 300), APIGroups: many("g", 300), Resources: many("r", 300), ResourceNames: many("n", 300)}}, 0, false, rbac.ErrTooManyParts},
+		"everything": {[]rbacv1.PolicyRule{rule("*", "*", "*", ""), paths("*", "*")}, []rbacv1.PolicyRule{{Verbs: many("v", 300), APIGroups: many("g", 300), Resources: many("r", 300)}}, 0, false, nil},
 		"rules":      {slices.Repeat(one, 1000), []rbacv1.PolicyRule{{Verbs: many("v", 700), APIGroups: many("g", 10), Resources: many("r", 100)}}, 0, false, rbac.ErrTooManyParts},
 		"texts":      {slices.Repeat(one, 10_000), []rbacv1.PolicyRule{{Verbs: get, NonResourceURLs: many("/", 10_000)}}, 0, false, rbac.ErrTooManyParts},
 		"missing":    {one, []rbacv1.PolicyRule{{Verbs: many("v", 100), APIGroups: many("g", 100), Resources: many("r", 100)}}, 5000, true, nil},

@@ -12,8 +12,16 @@
 //			RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "reader"}},
 //	)
 //
+// [Parse] reads them from a file in YAML.
+//
 // A server that stores them uses an [Authorizer], made by [New], which follows the objects. Package rbac of server/builtin serves
 // the four kinds and installs an Authorizer. Each decision is made by a [Policy].
+//
+// # Escalation and aggregation
+//
+// [Policy.CheckGrant] says which permissions of new rules a user does not have, so that a server can refuse them; [Uncovered]
+// compares rules. [Aggregate] returns the rules of a role that is made of others. Package bootstrap has the roles that
+// kube-apiserver makes.
 //
 // # Cost
 //

@@ -41,7 +41,7 @@ var storages = []storage.Opener{memory.Open(), bolt.At("widgets.db"), etcd.At("h
 func install(srv *server.Server) error {
 	return errors.Join(
 		srv.Install(builtin.New(builtin.Options{})), // namespaces, ConfigMaps, Secrets, Leases and Events; garbage collection
-		srv.Install(rbac.New(rbac.Options{})),       // roles and their bindings
+		srv.Install(rbac.New(rbac.Options{})),       // roles and their bindings, with those of a new cluster
 		srv.Install(crd.New(crd.Options{})),         // CustomResourceDefinitions
 	)
 }

@@ -52,7 +52,9 @@ func (o *observed) Ready(ctx context.Context) error { return ready(ctx, o.next) 
 
 // Explain implements Explainer.
 func (o *observed) Explain(ctx context.Context, a Attributes) Explanation {
-	return Explain(ctx, o.next, a)
+	e := Explain(ctx, o.next, a)
+	o.told(e.Verdict)
+	return e
 }
 
 // SubjectsFor implements SubjectResolver.

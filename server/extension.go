@@ -221,20 +221,20 @@ func (h *Host) Authorize(name string, a authz.Authorizer) error {
 		return fmt.Errorf("server: Host.Authorize %q: %w", name, authz.ErrMember)
 	}
 	return h.i.do(func(m *members) {
-		_ = m.may.Set(name, a)
+		m.authorize(name, a)
 		h.s.checkMember(authorizerCheck+name, a)
 	})
 }
 
-// AuthorizeByDefault is Authorize for rules that every server has that installs the extension, unless the program has rules of its
-// own, such as that service accounts may read the keys of the server. After ReplaceDefaultRules it has no effect.
+// AuthorizeByDefault is Authorize for rules that every server has that installs the extension, such as that service accounts may read
+// the keys of the server, unless the program has rules of its own. It has no effect with Policy.Authorizer, after ReplaceDefaultRules,
+// and if Authorize has added an authorizer of that name.
 func (h *Host) AuthorizeByDefault(name string, a authz.Authorizer) error {
 	if name == "" || a == nil {
 		return fmt.Errorf("server: Host.AuthorizeByDefault %q: %w", name, authz.ErrMember)
 	}
 	return h.i.do(func(m *members) {
-		if !m.replaced {
-			_ = m.addDefault(name, a)
+		if m.authorizeByDefault(name, a) {
 			h.s.checkMember(authorizerCheck+name, a)
 		}
 	})
@@ -315,7 +315,7 @@ func (h *Host) RemoveAuthenticator(name string) error {
 // OptionsAuthorizer or DefaultAuthorizer.
 func (h *Host) RemoveAuthorizer(name string) error {
 	return h.i.do(func(m *members) {
-		m.may.Remove(name)
+		m.authorize(name, nil)
 		h.s.checkMember(authorizerCheck + name)
 	})
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,8 +51,8 @@ type members struct {
 	turns   flowcontrol.Controller // nil admits everything
 	audit   audit.Live
 
-	defaults []string // names of the authorizers that a policy of the program replaces
-	replaced bool     // the program has such a policy
+	defaults []string // names of the authorizers that rules of the program replace
+	replaced bool     // the program has such rules
 }
 
 // state is the whole policy at one time. It is immutable, except for last.
@@ -200,21 +199,42 @@ func (m *members) begin(o Policy) error {
 		}
 	}
 	if o.Authorizer != nil {
+		m.replaced = true
 		return m.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
 	}
-	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.addDefault(DefaultAuthorizer, publicRules()))
-}
-
-// addDefault adds an authorizer that replaceDefaults removes.
-func (m *members) addDefault(name string, a authz.Authorizer) error {
-	if m.replaced {
-		return nil
+	if err := m.may.Set(MastersAuthorizer, authz.Masters()); err != nil {
+		return err
 	}
-	m.defaults = append(m.defaults, name)
-	return m.may.Set(name, a)
+	m.authorizeByDefault(DefaultAuthorizer, publicRules())
+	return nil
 }
 
-// replaceDefaults removes the authorizers of addDefault, and returns their names.
+// authorize adds an authorizer of the program or of an extension, which replaceDefaults does not remove, or removes the one of that
+// name if a is nil.
+func (m *members) authorize(name string, a authz.Authorizer) {
+	m.defaults = slices.DeleteFunc(m.defaults, func(of string) bool { return of == name })
+	if a == nil {
+		m.may.Remove(name)
+		return
+	}
+	_ = m.may.Set(name, a) // neither is empty
+}
+
+// authorizeByDefault adds an authorizer that replaceDefaults removes, and reports whether it did. It does not if the program has rules of
+// its own or an authorizer of that name.
+func (m *members) authorizeByDefault(name string, a authz.Authorizer) bool {
+	isDefault := slices.Contains(m.defaults, name)
+	if m.replaced || !isDefault && slices.Contains(m.may.Names(), name) {
+		return false
+	}
+	if !isDefault {
+		m.defaults = append(m.defaults, name)
+	}
+	_ = m.may.Set(name, a) // neither is empty
+	return true
+}
+
+// replaceDefaults removes the authorizers of authorizeByDefault, and returns their names.
 func (m *members) replaceDefaults() []string {
 	names := m.defaults
 	m.defaults, m.replaced = nil, true

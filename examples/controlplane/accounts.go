@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/accounts"
@@ -24,13 +23,9 @@ func serviceAccounts(o *options.Options, authority []byte, log *zap.Logger) serv
 				return fmt.Errorf("--cert-dir: %w", err)
 			}
 		}
-		err := accounts.New(accounts.Options{
+		return accounts.New(accounts.Options{
 			Issuers: a.Issuers, Audiences: o.Authentication.Audiences, SigningKeyFile: key, KeyFiles: a.KeyFiles, KeysURI: a.KeysURI,
 			MaxExpiration: a.MaxExpiration, NoExtension: !a.Extend, NoLookup: !a.Lookup, RootCA: authority, Reload: lookEvery, Logger: log,
 		}).Install(h)
-		if err != nil || slices.Contains(o.AuthorizationModes, "RBAC") {
-			return err
-		}
-		return h.RemoveAuthorizer(accounts.Authorizer)
 	})
 }

@@ -171,16 +171,7 @@ func closeLater(h *server.Host, old *webhook.Authenticator) {
 	})
 }
 
-// whoAsks serves the kinds with which clients ask who a user is. In the mode RBAC the role system:basic-user lets users ask who they
-// are.
+// whoAsks serves the kinds with which clients ask who a user is, and what a user may do.
 func whoAsks(o *options.Options) server.Extension {
-	return server.ExtensionFunc(func(h *server.Host) error {
-		if err := reviews.New(reviews.Options{Explain: o.Authorization.Explain}).Install(h); err != nil {
-			return err
-		}
-		if slices.Contains(o.AuthorizationModes, "RBAC") {
-			return nil
-		}
-		return h.RemoveAuthorizer(reviews.Authorizer)
-	})
+	return reviews.New(reviews.Options{Explain: o.Authorization.Explain})
 }

@@ -71,14 +71,7 @@ func subjectOf(spec *authorizationv1.SubjectAccessReviewSpec) *authn.User {
 // status returns the answer about a user, and with explain also why.
 func (a access) status(call *registry.Call, user *authn.User, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, explain bool) authorizationv1.SubjectAccessReviewStatus {
 	asked, problems := attributesOf(user, resource, path, a.limit)
-	verdict, reason, err := call.Policy.Authorizer.Authorize(call, asked)
-	if explain {
-		line := authz.Explain(call, call.Policy.Authorizer, asked).Line(maxLine)
-		if reason != "" {
-			line = reason + "\n" + line
-		}
-		reason = line
-	}
+	verdict, reason, err := decide(call, asked, explain)
 	if err != nil {
 		problems = append([]string{authz.Shorten(err.Error())}, problems...)
 	}
@@ -86,6 +79,18 @@ func (a access) status(call *registry.Call, user *authn.User, resource *authoriz
 		Allowed: verdict == authz.Allow, Denied: verdict == authz.Deny,
 		Reason: reason, EvaluationError: strings.Join(problems, "; "),
 	}
+}
+
+// decide asks the authorizer of a call once. With explain the reason has the explanation as its last line.
+func decide(call *registry.Call, asked authz.Attributes, explain bool) (authz.Verdict, string, error) {
+	if !explain {
+		return call.Policy.Authorizer.Authorize(call, asked)
+	}
+	e := authz.Explain(call, call.Policy.Authorizer, asked)
+	if e.Reason == "" {
+		return e.Verdict, e.Line(maxLine), e.Err
+	}
+	return e.Verdict, e.Reason + "\n" + e.Line(maxLine), e.Err
 }
 
 // maxLine is the maximum number of bytes of an explanation.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -230,4 +231,26 @@ type broken struct{ verdict authz.Verdict }
 
 func (b broken) Authorize(context.Context, authz.Attributes) (authz.Verdict, string, error) {
 	return b.verdict, "", errors.New("it is " + strings.Repeat("x", 2000))
+}
+
+// TestExplainingAsksOnce checks that an explanation is about the same decision as the verdict.
+func TestExplainingAsksOnce(t *testing.T) {
+	srv := explaining(t)
+	var calls atomic.Int64
+	if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		return h.Authorize("counted", authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+			if a.User.Name != "asked" || calls.Add(1) > 1 {
+				return authz.NoOpinion, "", nil
+			}
+			return authz.Allow, "", nil
+		}))
+	})); err != nil {
+		t.Fatal(err)
+	}
+	code, body := request(t, srv, "auditor", http.MethodPost, group+"subjectaccessreviews", authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "asked", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"},
+	}})
+	if want := `"allowed":true,"reason":"{\"authorizer\":\"counted\"}"`; code != http.StatusCreated || !bytes.Contains(body, []byte(want)) || calls.Load() != 1 {
+		t.Errorf("%d %s after %d calls", code, body, calls.Load())
+	}
 }

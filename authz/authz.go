@@ -6,8 +6,17 @@
 //
 // [RulesOf] lists what a user may do, and [SubjectsOf] who may do something. [Explain] says why a request is allowed or refused.
 //
-// The packages below decide by roles (rbac), by a policy file (abac), by a webhook (webhook), by a file that lists authorizers and may
-// change (config), and by the cluster that an extension server belongs to (delegation).
+// A server decides by
+//
+//	roles in Go                             authz/rbac.Static, and server.Host.Authorize
+//	roles in a file                         server/builtin/rbac.File
+//	stored roles                            server/builtin/rbac.New
+//	the policy file of ABAC                 authz/abac
+//	a webhook                               authz/webhook
+//	a file that lists authorizers           authz/config
+//	the cluster of an extension server      authz/delegation, and authn/delegation for its users
+//
+// kubectl auth can-i needs the extension server/builtin/reviews.
 package authz
 
 import (
@@ -27,6 +36,17 @@ const (
 	Allow                    // the request is allowed
 	Deny                     // the request is refused, and no later authorizer is called
 )
+
+// String returns "allow", "deny" or "no opinion".
+func (v Verdict) String() string {
+	switch v {
+	case Allow:
+		return "allow"
+	case Deny:
+		return "deny"
+	}
+	return "no opinion"
+}
 
 // Attributes describe a request for authorization and flow control. The slices and maps in it must not be changed. The field
 // names are those of a SubjectAccessReview.

@@ -38,9 +38,12 @@
 //     config maps, secrets, leases, events and a garbage collector. Without it the server does not check that a namespace exists.
 //   - Packages server/builtin/rbac and server/crd: extensions with roles and bindings, and with CustomResourceDefinitions.
 //   - Package server/builtin/accounts: an extension with service accounts, the identities of programs, and their tokens.
-//   - Package authn and its webhook, bootstrap, jwt, serviceaccount and delegation: who sends a request, by certificates, tokens, passwords and proxies. Package
-//     authz/impersonation: who may act as whom. Package server/builtin/reviews: an extension for kubectl auth whoami and for the
-//     TokenReviews of other servers. [Policy]: its example has the users of a proxy and of a token webhook, and a CA file that changes.
+//   - Package authn and its webhook, bootstrap, jwt, serviceaccount and delegation: who sends a request, by certificates, tokens,
+//     passwords and proxies. Package authz/impersonation: who may act as whom. [Policy]: its example has the users of a proxy and of a
+//     token webhook, and a CA file that changes.
+//   - Package authz, whose comment says what to install for roles in Go, in a file or stored, and for policies of other forms: what
+//     users may do. Package server/builtin/reviews: an extension for kubectl auth can-i and whoami, for the reviews of other servers,
+//     and to learn why a user may do something.
 //   - [Serving] (its field Filters), [InsertAfter]: filters of your own, and where one that traces requests belongs.
 //   - Package server/audit: what is recorded of requests. [Host.Start]: functions that run when a server starts. [Host.Follow]:
 //     configuration files that are read again when they change.

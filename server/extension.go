@@ -226,6 +226,11 @@ func (h *Host) Authorize(name string, a authz.Authorizer) error {
 	})
 }
 
+// Authorizer returns the authorizer of all requests, for extensions and programs that ask what a user may do, or why: see authz.Explain,
+// authz.SubjectsOf and authz.RulesOf. With the context of a request, or a registry.Call, it decides as for that request, and otherwise
+// by the policy of now.
+func (h *Host) Authorizer() authz.Authorizer { return pinned{h.s.policy} }
+
 // AuthorizeByDefault is Authorize for rules that every server has that installs the extension, such as that service accounts may read
 // the keys of the server, unless the program has rules of its own. It has no effect with Policy.Authorizer, after ReplaceDefaultRules,
 // and if Authorize has added an authorizer of that name.

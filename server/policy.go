@@ -149,16 +149,35 @@ func (p *policy) withoutCredentials(r *http.Request) http.Header {
 	return authn.Strip(p.whole, own)
 }
 
-// pinned authorizes by the policy that the request uses.
+// pinned authorizes by the policy that the request uses, or by the current one if there is no request.
 type pinned struct{ policy *policy }
 
-// Authorize implements authz.Authorizer.
-func (p pinned) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+func (p pinned) of(ctx context.Context) authz.Authorizer {
 	taken := request.PolicyFrom(ctx)
 	if taken == nil || taken.Authorizer == nil {
 		taken = p.policy.Policy(ctx)
 	}
-	return taken.Authorizer.Authorize(ctx, a)
+	return taken.Authorizer
+}
+
+// Authorize implements authz.Authorizer.
+func (p pinned) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+	return p.of(ctx).Authorize(ctx, a)
+}
+
+// Explain implements authz.Explainer.
+func (p pinned) Explain(ctx context.Context, a authz.Attributes) authz.Explanation {
+	return authz.Explain(ctx, p.of(ctx), a)
+}
+
+// SubjectsFor implements authz.SubjectResolver.
+func (p pinned) SubjectsFor(ctx context.Context, a authz.Attributes, limit int) authz.Subjects {
+	return authz.SubjectsOf(ctx, p.of(ctx), a, limit)
+}
+
+// RulesFor implements authz.RuleResolver.
+func (p pinned) RulesFor(ctx context.Context, user *authn.User, namespace string) (authz.Rules, error) {
+	return authz.RulesOf(ctx, p.of(ctx), user, namespace)
 }
 
 // turns calls the flow controller of the policy that the request uses.

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
+	"github.com/keelson-dev/keelson/server/builtin/reviews"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
@@ -42,6 +43,7 @@ func install(srv *server.Server) error {
 	return errors.Join(
 		srv.Install(builtin.New(builtin.Options{})), // namespaces, ConfigMaps, Secrets, Leases and Events; garbage collection
 		srv.Install(rbac.New(rbac.Options{})),       // roles and their bindings, with those of a new cluster
+		srv.Install(reviews.New(reviews.Options{})), // what a user may do: kubectl auth can-i
 		srv.Install(crd.New(crd.Options{})),         // CustomResourceDefinitions
 	)
 }

@@ -233,6 +233,27 @@ func (b broken) Authorize(context.Context, authz.Attributes) (authz.Verdict, str
 	return b.verdict, "", errors.New("it is " + strings.Repeat("x", 2000))
 }
 
+// TestAuthorizerOfAServer checks that a program can ask why without a request.
+func TestAuthorizerOfAServer(t *testing.T) {
+	srv := explaining(t)
+	if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		asked := authz.Attributes{User: &authn.User{Name: "joe"}, ResourceRequest: true, Verb: "list", Resource: "pods"}
+		e := authz.Explain(t.Context(), h.Authorizer(), asked)
+		if e.Verdict.String() != "no opinion" || len(e.Nearest) != 1 || e.Nearest[0].Lacks != authz.LacksVerb {
+			t.Errorf("%v %s", e.Verdict, e.Line(1000))
+		}
+		if all := authz.SubjectsOf(t.Context(), h.Authorizer(), authz.Attributes{ResourceRequest: true, Verb: "get", Resource: "pods"}, 10); len(all.Grants) != 2 {
+			t.Errorf("%+v", all)
+		}
+		if rules, err := authz.RulesOf(t.Context(), h.Authorizer(), asked.User, "a"); err != nil || len(rules.Resources) != 1 {
+			t.Errorf("%+v %v", rules, err)
+		}
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestExplainingAsksOnce checks that an explanation is about the same decision as the verdict.
 func TestExplainingAsksOnce(t *testing.T) {
 	srv := explaining(t)

@@ -23,6 +23,13 @@
 // refusal it has the nearest grants that would have allowed the request, each with what it lacks. The reviews about oneself have no
 // such line, because it would tell what others may do.
 //
+// For example:
+//
+//	echo '{"spec": {"user": "jane", "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "default"}}}' |
+//		kubectl create --raw /apis/authorization.k8s.io/v1/subjectaccessreviews -f -
+//
+// In Go authz.Explain says the same of server.Host.Authorizer.
+//
 // With Options.Explain the server also answers who may do something, to those who may get the path and list the four kinds:
 //
 //	kubectl get --raw '/debug/who-can?verb=get&resource=secrets&namespace=default'

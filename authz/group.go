@@ -19,21 +19,11 @@ type forGroup struct {
 	last  atomic.Pointer[forGroup] // the last result of Pin
 }
 
+func (g *forGroup) inner() Authorizer { return g.next }
+
 // Pin implements Pinner.
 func (g *forGroup) Pin(ctx context.Context) Authorizer {
-	if !pins(g.next) {
-		return g
-	}
-	next := pin(ctx, g.next)
-	if same(next, g.next) {
-		return g
-	}
-	if last := g.last.Load(); last != nil && same(next, last.next) {
-		return last
-	}
-	pinned := &forGroup{group: g.group, next: next}
-	g.last.Store(pinned)
-	return pinned
+	return pinInner(ctx, g, &g.last, func(next Authorizer) *forGroup { return &forGroup{group: g.group, next: next} })
 }
 
 // Authorize implements Authorizer.

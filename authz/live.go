@@ -12,6 +12,8 @@ import (
 // Plain wraps a member of a Live whose reasons are shown without the name of the member.
 type Plain struct{ Authorizer }
 
+func (p Plain) inner() Authorizer { return p.Authorizer }
+
 // Pin implements Pinner.
 func (p Plain) Pin(ctx context.Context) Authorizer { return pin(ctx, p.Authorizer) }
 

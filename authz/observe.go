@@ -18,21 +18,11 @@ type observed struct {
 	last atomic.Pointer[observed] // the last result of Pin
 }
 
+func (o *observed) inner() Authorizer { return o.next }
+
 // Pin implements Pinner.
 func (o *observed) Pin(ctx context.Context) Authorizer {
-	if !pins(o.next) {
-		return o
-	}
-	next := pin(ctx, o.next)
-	if same(next, o.next) {
-		return o
-	}
-	if last := o.last.Load(); last != nil && same(next, last.next) {
-		return last
-	}
-	pinned := &observed{next: next, told: o.told}
-	o.last.Store(pinned)
-	return pinned
+	return pinInner(ctx, o, &o.last, func(next Authorizer) *observed { return &observed{next: next, told: o.told} })
 }
 
 // Authorize implements Authorizer.

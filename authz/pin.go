@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 )
 
 // Pinner is an optional interface of an [Authorizer] whose decisions depend on objects that change. [Union], [ForGroup],
@@ -23,20 +24,43 @@ func pin(ctx context.Context, a Authorizer) Authorizer {
 	return a
 }
 
+// wrapper is an authorizer that calls another one.
+type wrapper interface {
+	Authorizer
+	inner() Authorizer
+}
+
 // pins reports whether pin may return an authorizer other than a.
 func pins(a Authorizer) bool {
 	switch a := a.(type) {
 	case *union:
 		return a.pins
-	case *forGroup:
-		return pins(a.next)
-	case *observed:
-		return pins(a.next)
-	case Plain:
-		return pins(a.Authorizer)
+	case wrapper:
+		return pins(a.inner())
 	}
 	_, ok := a.(Pinner)
 	return ok
+}
+
+// pinInner returns a wrapper of what the inner authorizer of w pins: w itself if that is the inner authorizer, or *last if that has it. with
+// makes another one.
+func pinInner[T any, W interface {
+	*T
+	wrapper
+}](ctx context.Context, w W, last *atomic.Pointer[T], with func(inner Authorizer) W) Authorizer {
+	if !pins(w.inner()) {
+		return w
+	}
+	now := pin(ctx, w.inner())
+	if same(now, w.inner()) {
+		return w
+	}
+	if l := last.Load(); l != nil && same(now, W(l).inner()) {
+		return W(l)
+	}
+	next := with(now)
+	last.Store(next)
+	return next
 }
 
 // same reports whether a and b are the same authorizer. An authorizer that is not comparable, such as a Func, is not the same as

@@ -275,6 +275,43 @@ func TestFileChangesUnderLoad(t *testing.T) {
 	group.Wait()
 }
 
+// A request that keeps the webhooks of a file that was replaced is denied when they are closed: the next authorizer must not allow what
+// they would have denied.
+func TestReplacedWebhooksDeny(t *testing.T) {
+	url := answering(t)
+	f, err := config.NewFile(config.Options{Grace: 20 * time.Millisecond, Webhook: webhook.Options{Backoff: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	use := func(name string) {
+		if err := f.Use(file(webhookOf(name, kubeconfig(t, url+"/wa"), "NoOpinion", ""), `{"type":"AlwaysAllow","name":"alwaysallow"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use("before")
+	begun := f.Pin(t.Context())
+	use("after")
+	denied := authz.Attributes{User: &authn.User{Name: "u", Extra: map[string][]string{"say-wa": {"deny"}}}, Verb: "get"}
+	deadline := time.Now().Add(10 * time.Second)
+	for n := 0; ; n++ {
+		denied.Path = fmt.Sprint("/", n) // no answer is remembered
+		v, _, err := begun.Authorize(t.Context(), denied)
+		if v != authz.Deny {
+			t.Fatalf("%v, %v", v, err)
+		}
+		if err != nil { // it is closed
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the webhook is not closed")
+		}
+	}
+	if _, err := config.NewFile(config.Options{Grace: -1}); err == nil || !strings.Contains(err.Error(), "Grace") {
+		t.Error(err)
+	}
+}
+
 func TestBeforeAndAfter(t *testing.T) {
 	f := newFile(t)
 	a := authz.Attributes{User: &authn.User{}, Verb: "get", Path: "/"}

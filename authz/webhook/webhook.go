@@ -55,8 +55,8 @@ func New(cfg client.Config, o Options) (*Authorizer, error) {
 	})}, nil
 }
 
-// Close ends the calls in progress, which fail, and closes the connections. From then on Ready fails, and requests whose answers are not
-// remembered are not allowed. A second call has no effect.
+// Close ends the calls in progress, and closes the connections. From then on Ready fails, and every request is denied with an error, whatever
+// Options.Deny says: nobody knows what the webhook would have denied. A second call has no effect.
 func (w *Authorizer) Close() { w.hook.Close() }
 
 // Ready fails after Close. Until then it returns nil: it does not ask the webhook, whose failure would make the server fail, too.
@@ -77,6 +77,9 @@ func (w *Authorizer) RulesFor(context.Context, *authn.User, string) (authz.Rules
 
 // Authorize implements authz.Authorizer.
 func (w *Authorizer) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+	if err := w.hook.Ready(ctx); err != nil {
+		return w.failed(err)
+	}
 	spec := specOf(a)
 	if asked, err := w.matches(ctx, spec); err != nil {
 		return w.failure(), "", err
@@ -85,11 +88,7 @@ func (w *Authorizer) Authorize(ctx context.Context, a authz.Attributes) (authz.V
 	}
 	got, err := w.answer(ctx, &a, spec)
 	if err != nil {
-		w.o.Hooks.Failed(w.o.Name, err)
-		if !w.o.Deny {
-			w.o.Hooks.FailedOpen(w.o.Name, resultOf(err))
-		}
-		return w.failure(), "", shown(err)
+		return w.failed(err)
 	}
 	switch {
 	case got.allowed && got.denied:
@@ -102,9 +101,19 @@ func (w *Authorizer) Authorize(ctx context.Context, a authz.Attributes) (authz.V
 	return authz.NoOpinion, got.reason, nil
 }
 
-// failure is the verdict of a failure.
+// failed is the result of a call that failed.
+func (w *Authorizer) failed(err error) (authz.Verdict, string, error) {
+	w.o.Hooks.Failed(w.o.Name, err)
+	verdict := w.failure()
+	if verdict != authz.Deny {
+		w.o.Hooks.FailedOpen(w.o.Name, resultOf(err))
+	}
+	return verdict, "", shown(err)
+}
+
+// failure is the verdict of a failure. That of a call that Close has ended is a denial.
 func (w *Authorizer) failure() authz.Verdict {
-	if w.o.Deny {
+	if w.o.Deny || w.hook.Ready(context.Background()) != nil {
 		return authz.Deny
 	}
 	return authz.NoOpinion

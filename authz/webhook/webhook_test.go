@@ -411,28 +411,51 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
+// A closed webhook denies: a request that still asks it must not be allowed by the next authorizer.
 func TestClose(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
-	s := serve(t, func(http.ResponseWriter, *http.Request) { close(began); <-release })
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "hang") {
+			close(began)
+			<-release
+		}
+		says(`{"allowed":true}`)(w, r)
+	})
 	defer close(release)
-	a := hook(t, s.URL, webhook.Options{})
-	done := make(chan error, 1)
+	known := hook(t, s.URL, webhook.Options{})
+	if v, _, err := known.Authorize(t.Context(), named("u", "known")); v != authz.Allow || err != nil {
+		t.Fatal(v, err)
+	}
+	known.Close()
+	if v, _, err := known.Authorize(t.Context(), named("u", "known")); v != authz.Deny || err == nil {
+		t.Errorf("with a remembered answer: %v, %v", v, err)
+	}
+	var opened []string
+	a := hook(t, s.URL+"/hang", webhook.Options{Hooks: webhook.Hooks{FailedOpen: func(_, result string) { opened = append(opened, result) }}})
+	type result struct {
+		verdict authz.Verdict
+		err     error
+	}
+	done := make(chan result, 1)
 	go func() {
-		_, _, err := a.Authorize(t.Context(), named("u", "x"))
-		done <- err
+		v, _, err := a.Authorize(t.Context(), named("u", "x"))
+		done <- result{v, err}
 	}()
 	<-began
 	if err := a.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
 	a.Close()
-	if err := <-done; err == nil {
-		t.Error("the call has not failed")
+	if got := <-done; got.verdict != authz.Deny || got.err == nil {
+		t.Errorf("a call in progress: %v, %v", got.verdict, got.err)
 	}
 	if err := a.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Error(err)
 	}
-	if v, _, err := a.Authorize(t.Context(), named("u", "y")); v != authz.NoOpinion || err == nil {
+	if v, _, err := a.Authorize(t.Context(), named("u", "y")); v != authz.Deny || err == nil || strings.Contains(err.Error(), "127.0.0.1") {
 		t.Error(v, err)
+	}
+	if len(opened) > 0 {
+		t.Errorf("FailedOpen was called: %q", opened)
 	}
 }

@@ -141,6 +141,7 @@ func answering(t *testing.T) string {
 // TestDecisions compares decisions of a webhook, RBAC and another webhook, which has a condition, with those of a kube-apiserver that was
 // asked by SubjectAccessReviews.
 func TestDecisions(t *testing.T) {
+	const general = "the authorization webhook has given no usable answer; the log of the server says why" // users are told no more
 	var all []struct {
 		Policies []string // of the webhooks
 		Spec     struct {
@@ -194,8 +195,9 @@ func TestDecisions(t *testing.T) {
 		case c.Status.Denied:
 			want = authz.Deny
 		}
-		if verdict != want || reason != c.Status.Reason || text != c.Status.EvaluationError {
-			t.Errorf("%+v: %v %q %q, want %v %q %q", c.Spec, verdict, reason, text, want, c.Status.Reason, c.Status.EvaluationError)
+		wantText := strings.ReplaceAll(c.Status.EvaluationError, "the server rejected our request for an unknown reason", general)
+		if verdict != want || reason != c.Status.Reason || text != wantText {
+			t.Errorf("%+v: %v %q %q, want %v %q %q", c.Spec, verdict, reason, text, want, c.Status.Reason, wantText)
 		}
 	}
 	if len(all) < 150 {

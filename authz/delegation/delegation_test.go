@@ -117,12 +117,12 @@ func TestFailures(t *testing.T) {
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(nothing.Close)
 	for _, tc := range []struct {
-		cfg           client.Config
-		shown, logged string
+		cfg    client.Config
+		logged string
 	}{
-		{client.Config{Server: url, Token: "other"}, "subjectaccessreviews.authorization.k8s.io is forbidden", "authorization webhook: refused: subjectaccessreviews"},
-		{client.Config{Server: nothing.URL}, "the server could not find the requested resource", "serves no SubjectAccessReviews at the path " + webhook.SubjectAccessReviews},
-		{client.Config{Server: "http://127.0.0.1:1"}, "no usable answer", "connection refused"},
+		{client.Config{Server: url, Token: "other"}, "authorization webhook: refused: subjectaccessreviews"},
+		{client.Config{Server: nothing.URL}, "serves no SubjectAccessReviews at the path " + webhook.SubjectAccessReviews},
+		{client.Config{Server: "http://127.0.0.1:1"}, "connection refused"},
 	} {
 		logged := ""
 		c, err := delegation.New(tc.cfg, delegation.Options{Reviews: webhook.Options{
@@ -133,7 +133,7 @@ func TestFailures(t *testing.T) {
 		}
 		v, _, err := c.Authorize(t.Context(), request("ann", "get", "/x"))
 		c.Close()
-		if v != authz.NoOpinion || err == nil || !strings.Contains(err.Error(), tc.shown) || !strings.Contains(logged, tc.logged) {
+		if v != authz.NoOpinion || err == nil || err.Error() != "the authorization webhook has given no usable answer; the log of the server says why" || !strings.Contains(logged, tc.logged) {
 			t.Errorf("%v %v, and the log has %s", v, err, logged)
 		}
 	}

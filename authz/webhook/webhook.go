@@ -66,7 +66,7 @@ var (
 	errLate  = errors.New("the authorization webhook has not answered in time")
 	errBoth  = errors.New("webhook subject access review returned both allow and deny response")
 	errUsers = errors.New("webhook authorizer does not support user rule resolution")
-	// errNoAnswer is what users are told.
+	// errNoAnswer is what users are told: nothing of the network, and nothing that is at the address of the webhook.
 	errNoAnswer = errors.New("the authorization webhook has given no usable answer; the log of the server says why")
 )
 
@@ -82,6 +82,7 @@ func (w *Authorizer) Authorize(ctx context.Context, a authz.Attributes) (authz.V
 	}
 	spec := specOf(a)
 	if asked, err := w.matches(ctx, spec); err != nil {
+		w.o.Hooks.Failed(w.o.Name, err)
 		return w.failure(), "", err
 	} else if !asked {
 		return authz.NoOpinion, "", nil
@@ -108,7 +109,7 @@ func (w *Authorizer) failed(err error) (authz.Verdict, string, error) {
 	if verdict != authz.Deny {
 		w.o.Hooks.FailedOpen(w.o.Name, resultOf(err))
 	}
-	return verdict, "", shown(err)
+	return verdict, "", errNoAnswer
 }
 
 // failure is the verdict of a failure. That of a call that Close has ended is a denial.
@@ -185,14 +186,4 @@ func resultOf(err error) string {
 		return Canceled
 	}
 	return Error
-}
-
-// shown returns what a user is told of an error: the text with which the webhook, or what is before it, has answered, and nothing of the
-// network.
-func shown(err error) error {
-	var answered *apierrors.StatusError
-	if errors.As(err, &answered) {
-		return errors.New(authz.Shorten(answered.Error()))
-	}
-	return errNoAnswer
 }

@@ -153,7 +153,7 @@ func (a *authorizers) webhookOptions() webhook.Options {
 	return webhook.Options{Time: time.Minute, Hooks: webhook.Hooks{
 		Attempted: a.told.Attempted, FailedOpen: a.told.FailedOpen, Matched: a.told.Matched,
 		Failed: func(name string, err error) {
-			a.log.Error("an authorization webhook has given no usable answer", zap.String("name", name), zap.Error(err))
+			a.log.Error("an authorization webhook has failed", zap.String("name", name), zap.Error(err))
 		},
 	}}
 }

@@ -344,6 +344,28 @@ func TestBeforeAndAfter(t *testing.T) {
 	}
 }
 
+// A File that is not pinned explains, and names subjects, as its authorizers do.
+func TestExplains(t *testing.T) {
+	f, err := config.NewFile(config.Options{Authorizers: map[string]authz.Authorizer{config.RBAC: authz.Masters()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ask := authz.Attributes{User: &authn.User{Groups: []string{authn.MastersGroup}}, Verb: "get", Path: "/"}
+	if got := authz.SubjectsOf(t.Context(), f, ask, 10); len(got.Grants) != 0 || !got.Incomplete {
+		t.Errorf("before Use: %+v", got)
+	}
+	if err := f.Use(file(`{"type":"RBAC","name":"rbac"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := authz.Explain(t.Context(), f, ask); got.Verdict != authz.Allow || got.Authorizer != "rbac" {
+		t.Errorf("%+v", got)
+	}
+	if got := authz.SubjectsOf(t.Context(), f, ask, 10); len(got.Grants) != 1 || got.Incomplete {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestTypesOfTheProgram(t *testing.T) {
 	for want, o := range map[string]config.Options{
 		`Options.Authorizers has "Webhook"`: {Authorizers: map[string]authz.Authorizer{config.WebhookType: authz.AlwaysAllow()}},

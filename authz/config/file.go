@@ -49,9 +49,11 @@ type File struct {
 }
 
 var (
-	_ authz.Authorizer   = (*File)(nil)
-	_ authz.Pinner       = (*File)(nil)
-	_ authz.RuleResolver = (*File)(nil)
+	_ authz.Authorizer      = (*File)(nil)
+	_ authz.Pinner          = (*File)(nil)
+	_ authz.RuleResolver    = (*File)(nil)
+	_ authz.Explainer       = (*File)(nil)
+	_ authz.SubjectResolver = (*File)(nil)
 )
 
 // NewFile returns a File, which has no authorizers before Use. The error names the wrong field of the options, such as an authorizer of a
@@ -271,6 +273,16 @@ func (f *File) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict
 // RulesFor implements authz.RuleResolver.
 func (f *File) RulesFor(ctx context.Context, user *authn.User, namespace string) (authz.Rules, error) {
 	return authz.RulesOf(ctx, f.Pin(ctx), user, namespace)
+}
+
+// Explain implements authz.Explainer.
+func (f *File) Explain(ctx context.Context, a authz.Attributes) authz.Explanation {
+	return authz.Explain(ctx, f.Pin(ctx), a)
+}
+
+// SubjectsFor implements authz.SubjectResolver.
+func (f *File) SubjectsFor(ctx context.Context, a authz.Attributes, limit int) authz.Subjects {
+	return authz.SubjectsOf(ctx, f.Pin(ctx), a, limit)
 }
 
 // Ready returns an error before Use, and if an authorizer is not ready.

@@ -92,6 +92,32 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// A Cluster explains, and names subjects, as the union that it is, pinned or not.
+func TestExplains(t *testing.T) {
+	url, _ := cluster(t)
+	c, err := delegation.New(client.Config{Server: url, Token: "delegate"}, delegation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var _ authz.Explainer = c
+	masters := authz.PrivilegedGroups("system:masters")
+	ask := request("root", "get", "/x", "system:masters")
+	want := authz.SubjectsOf(t.Context(), masters, ask, 10)
+	if len(want.Grants) == 0 {
+		t.Fatal("members of system:masters are no subjects")
+	}
+	for _, a := range []authz.Authorizer{c, authz.Union(c), authz.Union(c).(authz.Pinner).Pin(t.Context())} {
+		if got := authz.Explain(t.Context(), a, ask); got.Verdict != authz.Allow {
+			t.Errorf("%T: %+v", a, got)
+		}
+		got := authz.SubjectsOf(t.Context(), a, ask, 10)
+		if len(got.Grants) != len(want.Grants) || *got.Grants[0].Subject != *want.Grants[0].Subject || !got.Incomplete {
+			t.Errorf("%T: %+v, want %+v", a, got, want)
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	url, calls := cluster(t)
 	c, err := delegation.New(client.Config{Server: url, Token: "delegate"}, delegation.Options{

@@ -157,6 +157,8 @@ func TestSubjectsOf(t *testing.T) {
 		"everybody":     {authz.AlwaysAllow(), 2, false},
 		"not known":     {authz.Func(nil), 0, true},
 		"other members": {authz.ForGroup("devs", explained{Grant: grant("r", "g")}), 0, true},
+		"authenticated": {authz.ForGroup("devs", authz.PrivilegedGroups(authn.AuthenticatedAll)), 1, false},
+		"anonymous":     {authz.ForGroup(authn.UnauthenticatedAll, authz.PrivilegedGroups(authn.AuthenticatedAll)), 0, true},
 	} {
 		if got := authz.SubjectsOf(t.Context(), test.a, asked, 10); len(got.Grants) != test.want || got.Incomplete != test.incomplete {
 			t.Errorf("%s: %v, incomplete %v", name, names(got), got.Incomplete)

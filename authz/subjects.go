@@ -8,9 +8,11 @@ import (
 
 // Subjects are who may make a request. The zero Subjects has nobody.
 type Subjects struct {
-	// Grants allow the request. The same subject may be in several of them. A subject of the kind Group stands for all its members.
+	// Grants allow the request, unless an authorizer before the one that has them denies it. The same subject may be in several of them. A
+	// subject of the kind Group stands for all its members.
 	Grants []Grant
-	// Incomplete means that there are or may be others.
+	// Incomplete means that there are or may be others, or fewer: an authorizer that does not name its subjects, such as a webhook, may allow
+	// others, and may deny what a later one grants.
 	Incomplete bool
 }
 
@@ -52,12 +54,13 @@ func (p Plain) SubjectsFor(ctx context.Context, a Attributes, limit int) Subject
 }
 
 // SubjectsFor implements SubjectResolver. Only members of the group may do what the next authorizer allows. If that names its subjects, the
-// result has those of them that are the group itself, and is incomplete if there are others, because some of them may be members.
+// result has those of them that are the group itself, or all authenticated users, and is incomplete if there are others, because some of
+// them may be members. Members of system:unauthenticated are not authenticated.
 func (g *forGroup) SubjectsFor(ctx context.Context, a Attributes, limit int) Subjects {
 	next := SubjectsOf(ctx, g.next, a, limit)
 	var all Subjects
 	for _, one := range next.Grants {
-		if s := one.Subject; s == nil || s.Kind != groupKind || s.Name != g.group && s.Name != authn.AuthenticatedAll {
+		if s := one.Subject; s == nil || s.Kind != groupKind || !g.within(s.Name) {
 			all.Incomplete = true
 			continue
 		}
@@ -66,6 +69,11 @@ func (g *forGroup) SubjectsFor(ctx context.Context, a Attributes, limit int) Sub
 	}
 	all.Incomplete = all.Incomplete || next.Incomplete
 	return all
+}
+
+// within reports whether all members of the group are members of another one.
+func (g *forGroup) within(other string) bool {
+	return other == g.group || other == authn.AuthenticatedAll && g.group != authn.UnauthenticatedAll
 }
 
 const groupKind = "Group"

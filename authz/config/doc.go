@@ -15,7 +15,8 @@
 //
 // A changed file is used as a whole, or not at all: then the authorizers from before stay in use. Each request uses those of one version of
 // the file, if it uses what [File.Pin] returns, as a server does. The types ABAC, Node and RBAC must stay those of the first file; webhooks,
-// and the order, may change. The webhooks of a changed file are new, and remember nothing. kubeconfigs are read with the file.
+// and the order, may change. The webhooks of a changed file are new, and remember nothing. Those from before stay open for Options.Grace, for
+// the requests that have begun, and then deny all that is asked. kubeconfigs are read with the file.
 //
 // # Bounds
 //
@@ -23,7 +24,7 @@
 //	authorizers                             128   MaxAuthorizers
 //	match conditions of a webhook            64   condition.Max
 //	timeout of a webhook                   30 s
-//	time in which a webhook that was replaced ends its calls   webhook.Options.Time, a minute by default
+//	time for which a replaced webhook stays open   2 min   Options.Grace
 //
 // # Differences from kube-apiserver
 //

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,15 +25,20 @@ type Options struct {
 	Authorizers map[string]authz.Authorizer
 	// Webhook are the options of webhooks that a file does not say.
 	Webhook webhook.Options
+	// Grace is how long a webhook that was replaced stays open; 0 means [DefaultGrace]. Requests that began before ask it. After the
+	// Grace it denies what they ask, so that it should be longer than the time of a request and the Time of a webhook together.
+	Grace time.Duration
 	// Decided is called with the verdict of each authorizer, unless it has no opinion: see authz.Observed. nil is not called.
 	Decided func(typ, name string, v authz.Verdict)
 }
+
+// DefaultGrace is the default of Options.Grace: a minute for a request, as the server has it by default, and a minute for a webhook.
+const DefaultGrace = 2 * time.Minute
 
 // File authorizes by the configuration in a file, and by another one when the file has changed. Make one with NewFile, and Close it. All
 // methods may be called concurrently, but Use not twice at the same time.
 type File struct {
 	o       Options
-	grace   time.Duration // a webhook that was replaced ends its calls
 	ended   context.Context
 	end     context.CancelFunc
 	retired sync.WaitGroup             // goroutines that close webhooks
@@ -43,12 +49,15 @@ type File struct {
 }
 
 var (
-	_ authz.Authorizer   = (*File)(nil)
-	_ authz.Pinner       = (*File)(nil)
-	_ authz.RuleResolver = (*File)(nil)
+	_ authz.Authorizer      = (*File)(nil)
+	_ authz.Pinner          = (*File)(nil)
+	_ authz.RuleResolver    = (*File)(nil)
+	_ authz.Explainer       = (*File)(nil)
+	_ authz.SubjectResolver = (*File)(nil)
 )
 
-// NewFile returns a File, which has no authorizers before Use. The error names an authorizer of a type that a program cannot give.
+// NewFile returns a File, which has no authorizers before Use. The error names the wrong field of the options, such as an authorizer of a
+// type that a program cannot give.
 func NewFile(o Options) (*File, error) {
 	for _, typ := range slices.Sorted(maps.Keys(o.Authorizers)) {
 		if !slices.Contains(fixed(), typ) || o.Authorizers[typ] == nil {
@@ -58,10 +67,11 @@ func NewFile(o Options) (*File, error) {
 	if o.Decided == nil {
 		o.Decided = func(string, string, authz.Verdict) {}
 	}
-	f := &File{o: o, grace: o.Webhook.Time}
-	if f.grace <= 0 {
-		f.grace = time.Minute
+	if o.Grace < 0 {
+		return nil, errors.New("authorization configuration: Options.Grace must not be negative")
 	}
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	f := &File{o: o}
 	f.ended, f.end = context.WithCancel(context.Background())
 	return f, nil
 }
@@ -209,13 +219,13 @@ func kept(d time.Duration, cached *bool) time.Duration {
 	return d
 }
 
-// retire closes the webhooks that were replaced when no request uses them anymore.
+// retire closes the webhooks that were replaced after Options.Grace. A request that still has them then is denied.
 func (f *File) retire(g *generation) {
 	if len(g.webhooks) == 0 {
 		return
 	}
 	f.retired.Go(func() {
-		ctx, cancel := context.WithTimeout(f.ended, f.grace)
+		ctx, cancel := context.WithTimeout(f.ended, f.o.Grace)
 		defer cancel()
 		<-ctx.Done()
 		g.close()
@@ -263,6 +273,16 @@ func (f *File) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict
 // RulesFor implements authz.RuleResolver.
 func (f *File) RulesFor(ctx context.Context, user *authn.User, namespace string) (authz.Rules, error) {
 	return authz.RulesOf(ctx, f.Pin(ctx), user, namespace)
+}
+
+// Explain implements authz.Explainer.
+func (f *File) Explain(ctx context.Context, a authz.Attributes) authz.Explanation {
+	return authz.Explain(ctx, f.Pin(ctx), a)
+}
+
+// SubjectsFor implements authz.SubjectResolver.
+func (f *File) SubjectsFor(ctx context.Context, a authz.Attributes, limit int) authz.Subjects {
+	return authz.SubjectsOf(ctx, f.Pin(ctx), a, limit)
 }
 
 // Ready returns an error before Use, and if an authorizer is not ready.

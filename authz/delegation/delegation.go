@@ -91,7 +91,20 @@ func (c *Cluster) Close() { c.reviews.Close() }
 // Ready fails after Close. Until then it returns nil: it does not ask the cluster, whose failure would make the server fail, too.
 func (c *Cluster) Ready(ctx context.Context) error { return c.reviews.Ready(ctx) }
 
+// Pin implements authz.Pinner. The result decides as the Cluster and has all that a union of authorizers has.
+func (c *Cluster) Pin(context.Context) authz.Authorizer { return c.Authorizer }
+
 // RulesFor implements authz.RuleResolver. The rules are not complete: they do not have what the cluster allows.
 func (c *Cluster) RulesFor(ctx context.Context, user *authn.User, namespace string) (authz.Rules, error) {
 	return authz.RulesOf(ctx, c.Authorizer, user, namespace)
+}
+
+// Explain implements authz.Explainer.
+func (c *Cluster) Explain(ctx context.Context, a authz.Attributes) authz.Explanation {
+	return authz.Explain(ctx, c.Authorizer, a)
+}
+
+// SubjectsFor implements authz.SubjectResolver. The subjects are not complete: they do not have those that the cluster allows.
+func (c *Cluster) SubjectsFor(ctx context.Context, a authz.Attributes, limit int) authz.Subjects {
+	return authz.SubjectsOf(ctx, c.Authorizer, a, limit)
 }

@@ -79,11 +79,13 @@ const (
 type Hooks struct {
 	// Attempted is called after each attempt to send a review, with what became of it, and how long that took.
 	Attempted func(name, result string, took time.Duration)
-	// FailedOpen is called when a failure is no opinion, with its result.
+	// FailedOpen is called when the webhook has failed and this is no opinion, with the result. A failure of Match does not count, as in
+	// kube-apiserver.
 	FailedOpen func(name, result string)
-	// Failed is called when there is no usable answer. The error has what the user is not told.
+	// Failed is called when there is no usable answer, with an error that has what the user is not told, and when Match has failed.
 	Failed func(name string, err error)
-	// Matched is called after each Match, with its error, whether the webhook is asked, and how long it took.
+	// Matched is called after each Match, with its error, whether the webhook is asked, and how long it took. It tells how often Match fails;
+	// Failed tells why.
 	Matched func(name string, asked bool, err error, took time.Duration)
 }
 

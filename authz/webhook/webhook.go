@@ -55,8 +55,8 @@ func New(cfg client.Config, o Options) (*Authorizer, error) {
 	})}, nil
 }
 
-// Close ends the calls in progress, which fail, and closes the connections. From then on Ready fails, and requests whose answers are not
-// remembered are not allowed. A second call has no effect.
+// Close ends the calls in progress, and closes the connections. From then on Ready fails, and every request is denied with an error, whatever
+// Options.Deny says: nobody knows what the webhook would have denied. A second call has no effect.
 func (w *Authorizer) Close() { w.hook.Close() }
 
 // Ready fails after Close. Until then it returns nil: it does not ask the webhook, whose failure would make the server fail, too.
@@ -66,7 +66,7 @@ var (
 	errLate  = errors.New("the authorization webhook has not answered in time")
 	errBoth  = errors.New("webhook subject access review returned both allow and deny response")
 	errUsers = errors.New("webhook authorizer does not support user rule resolution")
-	// errNoAnswer is what users are told.
+	// errNoAnswer is what users are told: nothing of the network, and nothing that is at the address of the webhook.
 	errNoAnswer = errors.New("the authorization webhook has given no usable answer; the log of the server says why")
 )
 
@@ -77,19 +77,19 @@ func (w *Authorizer) RulesFor(context.Context, *authn.User, string) (authz.Rules
 
 // Authorize implements authz.Authorizer.
 func (w *Authorizer) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+	if err := w.hook.Ready(ctx); err != nil {
+		return w.failed(err)
+	}
 	spec := specOf(a)
 	if asked, err := w.matches(ctx, spec); err != nil {
+		w.o.Hooks.Failed(w.o.Name, err)
 		return w.failure(), "", err
 	} else if !asked {
 		return authz.NoOpinion, "", nil
 	}
 	got, err := w.answer(ctx, &a, spec)
 	if err != nil {
-		w.o.Hooks.Failed(w.o.Name, err)
-		if !w.o.Deny {
-			w.o.Hooks.FailedOpen(w.o.Name, resultOf(err))
-		}
-		return w.failure(), "", shown(err)
+		return w.failed(err)
 	}
 	switch {
 	case got.allowed && got.denied:
@@ -102,9 +102,19 @@ func (w *Authorizer) Authorize(ctx context.Context, a authz.Attributes) (authz.V
 	return authz.NoOpinion, got.reason, nil
 }
 
-// failure is the verdict of a failure.
+// failed is the result of a call that failed.
+func (w *Authorizer) failed(err error) (authz.Verdict, string, error) {
+	w.o.Hooks.Failed(w.o.Name, err)
+	verdict := w.failure()
+	if verdict != authz.Deny {
+		w.o.Hooks.FailedOpen(w.o.Name, resultOf(err))
+	}
+	return verdict, "", errNoAnswer
+}
+
+// failure is the verdict of a failure. That of a call that Close has ended is a denial.
 func (w *Authorizer) failure() authz.Verdict {
-	if w.o.Deny {
+	if w.o.Deny || w.hook.Ready(context.Background()) != nil {
 		return authz.Deny
 	}
 	return authz.NoOpinion
@@ -176,14 +186,4 @@ func resultOf(err error) string {
 		return Canceled
 	}
 	return Error
-}
-
-// shown returns what a user is told of an error: the text with which the webhook, or what is before it, has answered, and nothing of the
-// network.
-func shown(err error) error {
-	var answered *apierrors.StatusError
-	if errors.As(err, &answered) {
-		return errors.New(authz.Shorten(answered.Error()))
-	}
-	return errNoAnswer
 }

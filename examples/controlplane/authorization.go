@@ -150,10 +150,10 @@ func positive(d time.Duration) time.Duration {
 
 // webhookOptions returns the options that all webhooks have.
 func (a *authorizers) webhookOptions() webhook.Options {
-	return webhook.Options{Hooks: webhook.Hooks{
+	return webhook.Options{Time: time.Minute, Hooks: webhook.Hooks{
 		Attempted: a.told.Attempted, FailedOpen: a.told.FailedOpen, Matched: a.told.Matched,
 		Failed: func(name string, err error) {
-			a.log.Error("an authorization webhook has given no usable answer", zap.String("name", name), zap.Error(err))
+			a.log.Error("an authorization webhook has failed", zap.String("name", name), zap.Error(err))
 		},
 	}}
 }
@@ -174,7 +174,9 @@ func (a *authorizers) ofFile() error {
 			return err
 		}
 	}
-	file, err := config.NewFile(config.Options{Authorizers: given, Webhook: a.webhookOptions(), Decided: a.told.Decided})
+	hooks := a.webhookOptions()
+	grace := a.Limits().RequestTimeout + hooks.Time
+	file, err := config.NewFile(config.Options{Authorizers: given, Webhook: hooks, Grace: grace, Decided: a.told.Decided})
 	if err != nil {
 		return err
 	}

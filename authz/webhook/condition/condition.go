@@ -7,8 +7,11 @@
 //
 // A condition is an expression in CEL with the variable request, which is the spec of a SubjectAccessReview in authorization.k8s.io/v1. All
 // of its fields are there, with those that the request does not have as empty values, except for resourceAttributes or
-// nonResourceAttributes, and selectors. A selector has requirements, and no rawSelector. The webhook is asked if all conditions are true. They
-// are evaluated in their order, and the first that is not true, or fails, ends the evaluation.
+// nonResourceAttributes, and selectors. A selector has requirements, and no rawSelector.
+//
+// The webhook is asked if all conditions are true. They are evaluated in their order. The first that is false ends the evaluation: the
+// webhook is not asked, and this is no failure, even if a condition before it has failed. If none is false, the errors of those that have
+// failed are the result.
 //
 // # Bounds
 //
@@ -18,12 +21,14 @@ package condition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/keelson-dev/keelson/authz/webhook"
 	"github.com/keelson-dev/keelson/runtime/cel"
 	"github.com/keelson-dev/keelson/runtime/cel/plain"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -84,19 +89,24 @@ func (c *Compiler) Compile(expressions []string, at *field.Path) (*Conditions, f
 	return out, errs
 }
 
-// Match reports whether all conditions are true for a request. It is a Match of webhook.Options.
+// Match reports whether all conditions are true for a request. It is a Match of webhook.Options. The error has those of all conditions that
+// have failed, and is nil if another one is false. If the cost of all is used up, or ctx ends, the evaluation ends with an error.
 func (c *Conditions) Match(ctx context.Context, s *webhook.Spec) (bool, error) {
 	budget := int64(cel.MaxObjectCost)
 	variables := map[string]any{variable: valueOf(s)}
+	var errs []error
 	for _, one := range c.all {
 		value, left, err := one.program.Eval(ctx, variables, budget)
-		switch {
-		case err != nil:
-			return false, fmt.Errorf("cel evaluation error: expression '%s' resulted in error: %w", one.text, err)
-		case value != true:
+		budget = left
+		if err == nil && value != true {
 			return false, nil
 		}
-		budget = left
+		if err != nil {
+			errs = append(errs, fmt.Errorf("cel evaluation error: expression '%s' resulted in error: %w", one.text, err))
+		}
+		if errors.Is(err, cel.ErrBudget) || errors.Is(err, cel.ErrInterrupted) {
+			break
+		}
 	}
-	return true, nil
+	return len(errs) == 0, utilerrors.NewAggregate(errs)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn/internal/jose"
 	"github.com/keelson-dev/keelson/authn/jwt/internal/provider"
@@ -17,22 +18,33 @@ type sources struct {
 	*verifier
 	slots chan struct{} // has an element for each request that is going on
 
-	mu        sync.Mutex // guards the fields below
-	providers map[string]*provider.Provider
-	closed    bool
+	mu      sync.Mutex // guards the fields below
+	known   map[string]*known
+	closed  bool
+	closing sync.WaitGroup // of the providers that were dropped
 }
 
+// known is the provider of an issuer of distributed claims.
+type known struct {
+	*provider.Provider
+	used time.Time // the last time
+}
+
+// unused is the time after which the place of a provider that was not used is given to another issuer.
+const unused = time.Hour
+
 func newSources(claim, issuer string, v *verifier) *sources {
-	return &sources{claim: claim, issuer: issuer, verifier: v, slots: make(chan struct{}, v.o.Limits.Waiting), providers: map[string]*provider.Provider{}}
+	return &sources{claim: claim, issuer: issuer, verifier: v, slots: make(chan struct{}, v.o.Limits.Waiting), known: map[string]*known{}}
 }
 
 func (s *sources) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock() // no provider is added anymore
-	for _, p := range s.providers {
-		p.Close()
+	for _, k := range s.known {
+		k.Close()
 	}
+	s.closing.Wait()
 }
 
 // add adds the claim if the token does not have it and says where it is.
@@ -94,26 +106,48 @@ func (s *sources) providerOf(ctx context.Context, url string) (*provider.Provide
 	if url == s.issuer {
 		return s.provider, nil
 	}
-	p, err := s.known(url)
+	p, err := s.place(url)
 	if err != nil {
 		return nil, err
 	}
 	return p, p.Try(ctx)
 }
 
-func (s *sources) known(url string) (*provider.Provider, error) {
+// place returns the provider of an issuer. If the issuer has none, it gets a place, perhaps that of another one.
+func (s *sources) place(url string) (*provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.providers[url]
+	k := s.known[url]
 	switch {
-	case p != nil:
-	case s.closed:
+	case s.closed && k == nil:
 		return nil, provider.ErrClosed
-	case len(s.providers) >= s.o.Limits.Sources:
+	case k == nil && !s.room():
 		return nil, fmt.Errorf("distributed claims of more than %d issuers", s.o.Limits.Sources)
-	default:
-		p = s.newProvider(url, "")
-		s.providers[url] = p
+	case k == nil:
+		k = &known{Provider: s.newProvider(url, "")}
+		s.known[url] = k
 	}
-	return p, nil
+	k.used = s.now()
+	return k.Provider, nil
+}
+
+// room reports whether there is a place for another provider. If all are taken, the one that was unused longest is dropped, of those
+// whose first attempt to get keys has failed, and of those that were not used for an hour.
+func (s *sources) room() bool {
+	if len(s.known) < s.o.Limits.Sources {
+		return true
+	}
+	oldest := ""
+	for url, k := range s.known {
+		if (k.Failed() || s.now().Sub(k.used) > unused) && (oldest == "" || k.used.Before(s.known[oldest].used)) {
+			oldest = url
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	dropped := s.known[oldest]
+	delete(s.known, oldest)
+	s.closing.Go(dropped.Close)
+	return true
 }

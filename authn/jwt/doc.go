@@ -32,6 +32,10 @@
 // tokens that no known key verifies wait, together, for the next fetch; see package internal/provider. If too many wait, others are refused. A token that was signed with a new
 // key is therefore accepted as soon as the issuer publishes the key.
 //
+// The issuers of distributed claims of an entry are found when their claims come, and have places. If no place is free, a new issuer gets
+// that of one which has no keys, or which was not used for an hour: of those, the one that was unused longest. Otherwise the
+// claims of the new issuer are refused.
+//
 // An issuer that does not answer leaves the server ready: other users are not affected.
 //
 // # Bounds

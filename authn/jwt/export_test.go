@@ -11,3 +11,10 @@ func NewBriefFile(publish func(*Authenticator) error, o Options) *File {
 
 // Patience sets how long a changed file has until the keys of its issuers are known.
 func (f *File) Patience(d time.Duration) { f.ready = d }
+
+// SetClock sets the clock of all issuers.
+func (a *Authenticator) SetClock(now func() time.Time) {
+	for _, i := range a.issuers {
+		i.now = now
+	}
+}

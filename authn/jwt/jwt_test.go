@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -528,6 +529,60 @@ func TestDistributedClaims(t *testing.T) {
 		}
 	default:
 	}
+}
+
+// The place of an issuer of distributed claims that has no keys is given to another issuer, and so is that of one that was not used for
+// an hour. The ones that were used last stay.
+func TestPlacesOfDistributedClaims(t *testing.T) {
+	p, key := newProvider(t, "127.0.0.1:0"), newEC(t, elliptic.P256())
+	e := entryOf(p, p.issue(issuerURL, "/a", public("k", key)))
+	e.ClaimMappings.Groups = jwt.PrefixedClaim{Claim: "groups", Prefix: new("")}
+	var fetched sync.Map // issuer -> true
+	a := newAuthenticator(t, configurationOf(e), jwt.Options{Limits: jwt.Limits{Sources: 2, Retry: time.Hour}, Hooks: jwt.Hooks{
+		Fetched: func(issuer, _ string, _ error) { fetched.Store(issuer, true) },
+	}})
+	var late atomic.Int64
+	a.SetClock(func() time.Time { return time.Now().Add(time.Duration(late.Load())) })
+	ask := func(name string) error { // a pause makes the times of uses different
+		time.Sleep(time.Millisecond)
+		issuer := p.URL + "/" + name
+		token := sign(t, "ES256", "k", key, strings.Replace(claimsOf(9*time.Hour, 0, `,"groups":"g"`), issuerURL, issuer, 1))
+		p.pages.Store("/c", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(token)) }))
+		_, err := a.AuthenticateToken(t.Context(), sign(t, "ES256", "k", key, claimsOf(9*time.Hour, 0, `,"_claim_names":{"groups":"s"},"_claim_sources":{"s":{"endpoint":"`+p.URL+`/c"}}`)))
+		return err
+	}
+	for _, name := range []string{"good0", "good1", "good2"} {
+		p.issue(p.URL+"/"+name, "/"+name, public("k", key))
+		page, _ := p.pages.Load("/" + name + "/discovery")
+		p.pages.Store("/"+name+"/.well-known/openid-configuration", page)
+	}
+	want := func(name, fault string) {
+		t.Helper()
+		if err := ask(name); (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
+			t.Errorf("%s: %v, want %q", name, err, fault)
+		}
+	}
+	before := goruntime.NumGoroutine()
+	for i := range 20 {
+		want(fmt.Sprint("wrong", i), "discovery of")
+	}
+	if after := goruntime.NumGoroutine(); after > before+15 {
+		t.Errorf("%d goroutines, before %d", after, before)
+	}
+	want("good0", "")
+	want("wrong", "discovery of")
+	want("good1", "")
+	want("wrong", "more than 2 issuers")
+	late.Store(int64(50 * time.Minute))
+	want("good1", "")
+	late.Store(int64(100 * time.Minute))
+	want("good2", "")
+	fetched.Clear()
+	want("good1", "")
+	if _, again := fetched.Load(p.URL + "/good1"); again {
+		t.Error("the issuer that was used last has lost its place")
+	}
+	want("good0", "more than 2 issuers")
 }
 
 // A file is used without waiting the first time; later only when its issuers answer. A wrong file changes nothing.

@@ -30,7 +30,7 @@ type Limits struct {
 	Keys      int           // keys of an issuer; 100
 	Modulus   int           // bits of an RSA key; 8192. A larger one is skipped: its verification takes time in proportion to the square of the number
 	Waiting   int           // tokens of an issuer that wait for keys, or for distributed claims; 1000 each
-	Sources   int           // issuers, besides that of the token, whose distributed claims an entry accepts; 8
+	Sources   int           // issuers, besides that of the token, whose distributed claims an entry accepts at a time; 8
 	Timeout   time.Duration // of a request to an issuer, with the answer; 30 s
 	Retry     time.Duration // between two attempts to get the keys of an issuer of which none are known; 10 s
 	Pause     time.Duration // between two fetches of keys because of tokens with unknown ones; 1 s

@@ -17,7 +17,8 @@
 //     members of system:masters decide who may read them: see [Authorizer].
 //   - Controllers: one makes the account default in every namespace, one publishes the CA of the server as the ConfigMap
 //     kube-root-ca.crt in every namespace, and one fills the Secrets of the type kubernetes.io/service-account-token,
-//     deletes them with their account, and removes the names of deleted ones from it. The last one cleans up unused tokens, as below.
+//     deletes them with their account, and, when one is deleted, removes the names of Secrets that do not exist from it. The last one cleans
+//     up unused tokens, as below.
 //   - Metrics of the uses of tokens, with the names of kube-apiserver: serviceaccount_legacy_tokens_total and five others.
 //
 // # Unused tokens

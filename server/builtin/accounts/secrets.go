@@ -27,17 +27,14 @@ type secrets struct {
 	accounts *registry.Typed[*corev1.ServiceAccount]
 	secrets  *registry.Typed[*corev1.Secret]
 	readers  runtime.Readers
-	queue    *work[types.NamespacedName]
-	gone     *work[goneSecret]
+	queue    *work[types.NamespacedName] // of Secrets
+	owners   *work[types.NamespacedName] // of accounts that were deleted, or have lost a Secret; every account if the name is ""
 	log      *zap.Logger
 }
 
-// goneSecret is a Secret that was deleted, and its account.
-type goneSecret struct{ namespace, name, account string }
-
 func newSecrets(h *server.Host, issuer serviceaccount.Issuer, ca []byte, log *zap.Logger) (*secrets, error) {
 	user := controllerUser("tokens-controller")
-	c := &secrets{issuer: issuer, ca: ca, readers: h.Readers(), queue: newWork[types.NamespacedName](), gone: newWork[goneSecret](), log: log}
+	c := &secrets{issuer: issuer, ca: ca, readers: h.Readers(), queue: newWork[types.NamespacedName](), owners: newWork[types.NamespacedName](), log: log}
 	var err error
 	if c.accounts, err = typed[*corev1.ServiceAccount](h, "serviceaccounts", user); err != nil {
 		return nil, err
@@ -53,22 +50,22 @@ func (*secrets) first(context.Context) error { return nil }
 func (c *secrets) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { c.queue.run(ctx, c.work, c.log) })
-	running.Go(func() { c.gone.run(ctx, c.forget, c.log) })
+	running.Go(func() { c.owners.run(ctx, c.compare, c.log) })
 	running.Go(func() {
 		follow(ctx, c.secrets, registry.ListOptions{Fields: ofTokens()}, c.log, func(e registry.TypedEvent[*corev1.Secret]) {
 			if e.Type != apiwatch.Deleted {
 				c.queue.add(keyOf(e.Object))
 			} else if account := e.Object.Annotations[corev1.ServiceAccountNameKey]; account != "" {
-				c.gone.add(goneSecret{e.Object.Namespace, e.Object.Name, account})
+				c.owners.add(types.NamespacedName{Namespace: e.Object.Namespace, Name: account})
 			}
 		}, func() {})
 	})
 	running.Go(func() {
 		follow(ctx, c.accounts, registry.ListOptions{}, c.log, func(e registry.TypedEvent[*corev1.ServiceAccount]) {
 			if e.Type == apiwatch.Deleted { // a Secret without an account is gone already when the account is made
-				c.addOf(ctx, e.Object.Namespace, e.Object.Name)
+				c.owners.add(types.NamespacedName{Namespace: e.Object.Namespace, Name: e.Object.Name})
 			}
-		}, func() { c.addOf(ctx, "", "") })
+		}, func() { c.owners.add(types.NamespacedName{}) })
 	})
 	running.Wait()
 }
@@ -82,18 +79,29 @@ func keyOf(s *corev1.Secret) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 }
 
-// addOf has the controller look at the Secrets of an account, or at all Secrets of tokens if name is "".
-func (c *secrets) addOf(ctx context.Context, namespace, name string) {
-	all, err := runtime.Read[*corev1.Secret](c.readers).List(ctx, runtime.Query{Namespace: namespace, Fields: ofTokens()})
+// compare has the controller look at the Secrets of an account, and removes the names of missing Secrets from the account. If the
+// name is "", the controller looks at all Secrets of tokens.
+func (c *secrets) compare(ctx context.Context, account types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	if err := c.addOf(ctx, account); err != nil || account.Name == "" {
+		return err
+	}
+	return c.forget(ctx, account)
+}
+
+// addOf has the controller look at the Secrets of an account, or at all Secrets of tokens if the name is "".
+func (c *secrets) addOf(ctx context.Context, account types.NamespacedName) error {
+	all, err := runtime.Read[*corev1.Secret](c.readers).List(ctx, runtime.Query{Namespace: account.Namespace, Fields: ofTokens()})
 	if err != nil {
-		c.log.Debug("the Secrets of tokens cannot be listed", zap.Error(err))
-		return
+		return err
 	}
 	for _, s := range all.Items {
-		if name == "" || s.Annotations[corev1.ServiceAccountNameKey] == name {
+		if account.Name == "" || s.Annotations[corev1.ServiceAccountNameKey] == account.Name {
 			c.queue.add(keyOf(s))
 		}
 	}
+	return nil
 }
 
 // work fills a Secret, or deletes it if its account does not exist.
@@ -139,24 +147,30 @@ func (c *secrets) remove(ctx context.Context, s *corev1.Secret) error {
 	return err
 }
 
-// forget removes the name of a Secret that is gone from its account.
-func (c *secrets) forget(ctx context.Context, s goneSecret) error {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
-	defer cancel()
-	is := func(ref corev1.ObjectReference) bool { return ref.Name == s.name }
-	account, err := runtime.Read[*corev1.ServiceAccount](c.readers).Get(ctx, s.namespace, s.account, runtime.Freshness{})
-	if err == nil && !slices.ContainsFunc(account.Secrets, is) {
+// forget removes the names of Secrets that do not exist from an account, all in one change.
+func (c *secrets) forget(ctx context.Context, of types.NamespacedName) error {
+	account, err := runtime.Read[*corev1.ServiceAccount](c.readers).Get(ctx, of.Namespace, of.Name, runtime.Freshness{})
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err == nil {
-		if _, err = c.secrets.Get(ctx, s.namespace, s.name); !apierrors.IsNotFound(err) { // it was made again
+	if err != nil {
+		return err
+	}
+	missing := map[string]bool{}
+	for _, ref := range account.Secrets {
+		if _, err := c.secrets.Get(ctx, of.Namespace, ref.Name); apierrors.IsNotFound(err) {
+			missing[ref.Name] = true
+		} else if err != nil {
 			return err
 		}
-		_, err = c.accounts.Change(ctx, s.namespace, s.account, func(a *corev1.ServiceAccount) error {
-			a.Secrets = slices.DeleteFunc(a.Secrets, is)
-			return nil
-		})
 	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = c.accounts.Change(ctx, of.Namespace, of.Name, func(a *corev1.ServiceAccount) error {
+		a.Secrets = slices.DeleteFunc(a.Secrets, func(ref corev1.ObjectReference) bool { return missing[ref.Name] })
+		return nil
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

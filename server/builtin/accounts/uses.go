@@ -44,6 +44,8 @@ func (u *uses) note(s *corev1.Secret) {
 
 // write writes the date.
 func (u *uses) write(ctx context.Context, of types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
 	_, err := u.secrets.Change(ctx, of.Namespace, of.Name, func(s *corev1.Secret) error {
 		if s.Labels == nil {
 			s.Labels = map[string]string{}

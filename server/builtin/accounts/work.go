@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// work is a set of keys that wait for work. A key is in it once, so that it has at most one key for each object that exists. All methods may
-// be called concurrently.
+// work is a set of keys of objects that wait for work. A key is in it once, and leaves it when the work finds that the object does not exist
+// any more: while work fails, it has at most one key for each object that exists. All methods may be called concurrently.
 type work[K comparable] struct {
 	wake chan struct{} // capacity 1; has a value if keys were added
 

@@ -121,6 +121,12 @@ func (p *Provider) Ready() error {
 	return p.err
 }
 
+// Failed reports whether no keys are known, and an attempt to get them has failed.
+func (p *Provider) Failed() bool {
+	err := p.Ready()
+	return err != nil && !errors.Is(err, ErrUninitialized)
+}
+
 // Wait waits until keys are known.
 func (p *Provider) Wait(ctx context.Context) error {
 	for p.keys.Load() == nil {

@@ -24,7 +24,8 @@ const (
 	scheme = "pkg/runtime/scheme.go:111"
 )
 
-// versions returns the versions of a kind; nil if the group does not have it.
+// versions returns the versions of a kind; nil if the group does not have it. It has all kinds of the group, because the message about a
+// kind that is not the one that is read says whether the group has it.
 func versions(kind string) []string {
 	switch kind {
 	case "AuthenticationConfiguration", "AuthorizationConfiguration", "TracingConfiguration":

@@ -7,6 +7,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/authz/abac/internal/v1beta1"
 )
 
 // Policy authorizes requests by the lines of a file. Make one with ReadFile or Parse. It does not change, and all methods may be called
@@ -84,6 +85,9 @@ func (p *Policy) add(r rule) {
 	}
 	p.rules = append(p.rules, r)
 }
+
+// rule is a line with its stars for users resolved. A rule with a user and a group is for the user as a member of the group.
+type rule v1beta1.PolicySpec
 
 // isFor reports whether a rule is for a user.
 func (r *rule) isFor(user *authn.User) bool {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keelson-dev/keelson/authz/webhook"
 	"github.com/keelson-dev/keelson/authz/webhook/condition"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,7 +24,6 @@ const (
 const (
 	policyNoOpinion, policyDeny = "NoOpinion", "Deny"
 	inCluster, kubeconfigFile   = "InClusterConfig", "KubeConfigFile"
-	reviewV1, reviewV1beta1     = "v1", "v1beta1"
 )
 
 // Validate returns an error with all faults of a configuration, in the words of kube-apiserver. It looks whether kubeconfigs exist, and
@@ -109,7 +109,7 @@ func (v *validator) webhook(i int, w *Webhook, at *field.Path) field.ErrorList {
 	errs := timeout(w.Timeout.Duration, at.Child("timeout"))
 	errs = append(errs, remembered(w.AuthorizedTTL.Duration, at.Child("authorizedTTL"))...)
 	errs = append(errs, remembered(w.UnauthorizedTTL.Duration, at.Child("unauthorizedTTL"))...)
-	errs = append(errs, oneOf(w.SubjectAccessReviewVersion, at.Child("subjectAccessReviewVersion"), reviewV1, reviewV1beta1)...)
+	errs = append(errs, oneOf(w.SubjectAccessReviewVersion, at.Child("subjectAccessReviewVersion"), webhook.V1, webhook.V1beta1)...)
 	errs = append(errs, conditionVersion(w, at.Child("matchConditionSubjectAccessReviewVersion"))...)
 	errs = append(errs, oneOf(w.FailurePolicy, at.Child("failurePolicy"), policyNoOpinion, policyDeny)...)
 	errs = append(errs, connection(&w.ConnectionInfo, at.Child("connectionInfo"))...)
@@ -157,8 +157,8 @@ func conditionVersion(w *Webhook, at *field.Path) field.ErrorList {
 	switch version := w.MatchConditionSubjectAccessReviewVersion; {
 	case version == "" && len(w.MatchConditions) > 0:
 		return field.ErrorList{field.Required(at, "required if match conditions are specified")}
-	case version != "" && version != reviewV1:
-		return field.ErrorList{field.NotSupported(at, version, []string{reviewV1})}
+	case version != "" && version != webhook.V1:
+		return field.ErrorList{field.NotSupported(at, version, []string{webhook.V1})}
 	}
 	return nil
 }

@@ -101,6 +101,9 @@ func TestExplains(t *testing.T) {
 	}
 	defer c.Close()
 	var _ authz.Explainer = c
+	if c.Pin(t.Context()) != c.Pin(t.Context()) {
+		t.Error("two pins differ")
+	}
 	masters := authz.PrivilegedGroups("system:masters")
 	ask := request("root", "get", "/x", "system:masters")
 	want := authz.SubjectsOf(t.Context(), masters, ask, 10)

@@ -36,4 +36,5 @@
 //   - A reason is cut after 1 KiB, and the remembered answers are bounded in bytes.
 //   - Equal requests that come at the same time share a call.
 //   - All attempts together are bounded by Options.Time.
+//   - A condition that fails before another one that is false is not counted as an error: it has no effect. kube-apiserver counts both.
 package webhook

@@ -52,10 +52,10 @@ type entry[V any] struct {
 
 // call is a call that is going on. Its fields are read after done is closed.
 type call[V any] struct {
-	done   chan struct{}
-	answer V
-	err    error
-	left   bool // the caller who asks ended first, so that err says nothing about the answer
+	done       chan struct{}
+	answer     V
+	err        error
+	askerEnded bool // before the answer, so that err says nothing about it
 }
 
 // New returns an empty cache.
@@ -79,7 +79,7 @@ func (c *Cache[V]) Get(ctx context.Context, key Key, ask func(ctx context.Contex
 		}
 		select {
 		case <-other.done:
-			if !other.left {
+			if !other.askerEnded {
 				return other.answer, other.err
 			}
 		case <-ctx.Done():
@@ -110,7 +110,7 @@ func (c *Cache[V]) find(key Key) (known V, ok bool, other *call[V]) {
 	if other := c.calls[key]; other != nil {
 		return known, false, other
 	}
-	c.calls[key] = &call[V]{done: make(chan struct{}), left: true}
+	c.calls[key] = &call[V]{done: make(chan struct{}), askerEnded: true}
 	return known, false, nil
 }
 
@@ -125,11 +125,11 @@ func (c *Cache[V]) ask(ctx context.Context, key Key, ask func(ctx context.Contex
 }
 
 // result keeps the answer of a call for those who wait for it.
-func (c *Cache[V]) result(key Key, answer V, err error, left bool) {
+func (c *Cache[V]) result(key Key, answer V, err error, askerEnded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.calls[key]
-	at.answer, at.err, at.left = answer, err, left
+	at.answer, at.err, at.askerEnded = answer, err, askerEnded
 	if err != nil {
 		return
 	}

@@ -96,8 +96,8 @@ func (w *Webhook) Ready(context.Context) error {
 	return nil
 }
 
-// Ask sends a review, which is JSON, and decodes the answer, whose names are those of tags of JSON exactly, until the webhook answers or all attempts are made. The error may have a text
-// of the webhook. It wraps that of package client.
+// Ask sends a review, which is JSON, until the webhook answers or all attempts are made. It decodes the answer, in which a field must have
+// the name of its tag exactly: "Allowed" is not "allowed". The error may have a text of the webhook. It wraps that of package client.
 func (w *Webhook) Ask(ctx context.Context, review []byte, answer any) error {
 	pauses := w.pauses
 	for try := 1; ; try++ {

@@ -32,7 +32,7 @@ func Parse(text []byte) ([]runtime.Object, error) {
 // ParseWarned returns the roles and bindings in a text in YAML or JSON: one in each document, or several in a List of v1, of
 // rbac.authorization.k8s.io/v1. Documents are separated by lines "---". The objects have their defaults and are for [Static].
 //
-// An error is of the type [Faults], which has at most 20, such as
+// An error is of the type [ParseError], which has at most 20, such as
 //
 //	line 12: ClusterRole "reader": rules[0].verbs: Required value
 //
@@ -40,7 +40,7 @@ func Parse(text []byte) ([]runtime.Object, error) {
 // warnings, at most 20, name bindings to roles that are not in the text, such as
 //
 //	line 20: ClusterRoleBinding "readers": there is no ClusterRole "raeder"
-func ParseWarned(text []byte) (objects []runtime.Object, warnings Faults, err error) {
+func ParseWarned(text []byte) (objects []runtime.Object, warnings []Fault, err error) {
 	p := &parser{known: map[string]int{}}
 	for _, d := range documentsOf(text) {
 		if p.document(d); len(p.faults) > mostFaults {
@@ -48,14 +48,14 @@ func ParseWarned(text []byte) (objects []runtime.Object, warnings Faults, err er
 		}
 	}
 	if len(p.faults) > 0 {
-		return nil, nil, p.faults.sorted()
+		return nil, nil, ParseError(sorted(p.faults))
 	}
 	for _, b := range p.bound {
 		if _, known := p.known[b.role]; !known {
 			warnings = append(warnings, Fault{b.line, fmt.Sprintf("%s: there is no %s", b.by, b.role)})
 		}
 	}
-	return p.objects, warnings.sorted(), nil
+	return p.objects, sorted(warnings), nil
 }
 
 // Fault is what is wrong in a line of a text.
@@ -67,14 +67,14 @@ type Fault struct {
 // String returns the line and the text.
 func (f Fault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
 
-// Faults are the faults of a text, in the order of their lines.
-type Faults []Fault
+// ParseError has the faults of a text, in the order of their lines.
+type ParseError []Fault
 
 // Error has a line for each fault.
-func (f Faults) Error() string { return f.In("") }
+func (f ParseError) Error() string { return f.In("") }
 
 // In is Error with the name of a file before each line, unless the name is "".
-func (f Faults) In(file string) string {
+func (f ParseError) In(file string) string {
 	lines := make([]string, len(f))
 	for i, fault := range f {
 		if lines[i] = fault.String(); file != "" {
@@ -85,7 +85,7 @@ func (f Faults) In(file string) string {
 }
 
 // sorted sorts the faults, and has the last one say so if there are too many.
-func (f Faults) sorted() Faults {
+func sorted(f []Fault) []Fault {
 	slices.SortStableFunc(f, func(a, b Fault) int { return a.Line - b.Line })
 	if len(f) > mostFaults {
 		f = f[:mostFaults+1]
@@ -127,7 +127,7 @@ type parser struct {
 	objects []runtime.Object
 	known   map[string]int // lines of the objects, by their kinds and names
 	bound   []bound
-	faults  Faults
+	faults  []Fault
 	before  int // number of lines before the current document
 }
 
@@ -237,7 +237,8 @@ func (p *parser) object(at *yaml.Node, text []byte) {
 
 // roleOf returns the kind and name of the role of a binding, or "".
 func roleOf(obj runtime.Object) string {
-	namespace, ref := "", rbacv1.RoleRef{}
+	var namespace string
+	var ref rbacv1.RoleRef
 	switch b := obj.(type) {
 	case *rbacv1.ClusterRoleBinding:
 		ref = b.RoleRef

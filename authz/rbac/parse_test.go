@@ -112,8 +112,8 @@ func TestParseWarned(t *testing.T) {
 		head + "Role\nmetadata: {name: reader, namespace: other}\n---\n" + head + "ClusterRole\nmetadata: {name: reader}\n"
 	objects, warnings, err := rbac.ParseWarned([]byte(text))
 	const want = "f: line 6: ClusterRoleBinding \"readers\": there is no ClusterRole \"raeder\"\nf: line 11: RoleBinding \"x/b\": there is no Role \"x/reader\""
-	if err != nil || len(objects) != 6 || warnings.In("f") != want {
-		t.Errorf("%d objects, %v, %s", len(objects), err, warnings.In("f"))
+	if err != nil || len(objects) != 6 || rbac.ParseError(warnings).In("f") != want {
+		t.Errorf("%d objects, %v, %s", len(objects), err, rbac.ParseError(warnings).In("f"))
 	}
 	one := head + "ClusterRoleBinding\nmetadata: {name: a%d}\nroleRef: {kind: ClusterRole, name: x}\n---\n"
 	var many strings.Builder

@@ -56,7 +56,7 @@ func File(path string, o FileOptions) server.Extension {
 // use authorizes by the content of a file.
 func use(h *server.Host, path string, content []byte, log *zap.Logger) error {
 	objects, warnings, err := authzrbac.ParseWarned(content)
-	if faults := (authzrbac.Faults)(nil); errors.As(err, &faults) {
+	if faults := (authzrbac.ParseError)(nil); errors.As(err, &faults) {
 		return errors.New(strings.TrimPrefix(faults.In(path), path+": ")) // Follow names the file before the first fault
 	}
 	if err != nil {

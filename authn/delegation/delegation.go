@@ -18,6 +18,13 @@
 //		)
 //	}
 //
+// Package authz/delegation has the cluster decide what the users may do. Both together:
+//
+//	decides, err := authzdelegation.New(cfg, authzdelegation.Options{}) // package authz/delegation
+//	defer decides.Close()
+//	srv, err := server.New(server.Options{Policy: server.Policy{Authorizer: decides}})
+//	err = srv.Install(server.ExtensionFunc(install))
+//
 // The server of the cluster knows the users. It sends most requests itself, as an authenticating proxy; others come from clients with
 // a client certificate or a token of the cluster. Which certificates are those of proxies and clients, and which headers name the user,
 // is in the ConfigMap extension-apiserver-authentication of the namespace kube-system. A Cluster watches this ConfigMap, so that an
@@ -28,12 +35,17 @@
 //
 // The credentials of the Config need the Role extension-apiserver-authentication-reader in the namespace kube-system (get, list and
 // watch of the ConfigMap) and the ClusterRole system:auth-delegator (create of tokenreviews in the group authentication.k8s.io). Both
-// exist in Kubernetes, where kube-apiserver also writes the ConfigMap. The errors of [Cluster.Ready] and of [Hooks.Failed] say what the
-// cluster refuses.
+// exist in Kubernetes, where kube-apiserver also writes the ConfigMap. Bindings give the roles to the account of the extension server,
+// here NAME in the namespace NS:
 //
-// In a server of this library, install packages server/builtin and server/builtin/reviews, and server/builtin/rbac, which makes
-// the two roles, or another authorizer. Bindings for the user of the Config and the ConfigMap have to be made: nothing else makes them.
-// The ConfigMap has the keys
+//	kubectl create clusterrolebinding NAME-reviews --clusterrole=system:auth-delegator --serviceaccount=NS:NAME
+//	kubectl -n kube-system create rolebinding NAME-proxies --role=extension-apiserver-authentication-reader --serviceaccount=NS:NAME
+//
+// The errors of [Cluster.Ready] and of [Hooks.Failed] say what the cluster refuses.
+//
+// If the cluster is a server of this library, install packages server/builtin and server/builtin/reviews in it, and server/builtin/rbac,
+// which makes both roles with the default of its Options.Bootstrap. Only the two bindings are to be made, and, for certificates and proxies,
+// the ConfigMap, which nothing else makes there. It has the keys
 //
 //	client-ca-file                     the authorities of client certificates, in PEM
 //	requestheader-client-ca-file       the authorities of the certificates of proxies, in PEM

@@ -61,3 +61,21 @@ func TestMaxFile(t *testing.T) {
 func noNetwork(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("there is no network")
 }
+
+// The file of the package documentation is valid.
+func TestDocumentedFile(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(doc), "//\tapiVersion:")
+	text, _, found := strings.Cut("//\tapiVersion:"+text, "//\n")
+	c, err := jwt.Parse([]byte(strings.ReplaceAll(text, "//\t", "")))
+	if err != nil || !found {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if err := jwt.Validate(c); err != nil || len(c.JWT) != 1 {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

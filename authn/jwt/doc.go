@@ -1,11 +1,24 @@
 // Package jwt authenticates JSON Web Tokens of OpenID Connect issuers, as --authentication-config and the flags --oidc-* of kube-apiserver
 // configure it: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration.
 //
-//	file := jwt.NewFile(func(a *jwt.Authenticator) error { // of the server's extension
-//		return host.Authenticate(authn.OIDC, authn.BearerToken(authn.ForAudiences(a, audiences...))) // the server's
-//	}, jwt.Options{})
-//	err = host.Follow(server.ConfigFile{Name: "authentication", Path: path, Use: file.Use})
-//	defer file.Close()
+//	func install(host *server.Host) error { // a server.ExtensionFunc
+//		file := jwt.NewFile(func(a *jwt.Authenticator) error {
+//			return host.Authenticate(authn.OIDC, authn.BearerToken(authn.ForAudiences(a, host.Audiences()...)))
+//		}, jwt.Options{})
+//		host.OnClose(file.Close)
+//		return host.Follow(server.ConfigFile{Name: "authentication", Path: "authentication.yaml", Use: file.Use})
+//	}
+//
+// The file has an entry for each issuer, such as
+//
+//	apiVersion: apiserver.config.k8s.io/v1
+//	kind: AuthenticationConfiguration
+//	jwt:
+//	- issuer:
+//	    url: https://accounts.example.com
+//	    audiences: [my-api]
+//	  claimMappings:
+//	    username: {claim: sub, prefix: ""}
 //
 // A program with a fixed configuration needs no [File]: [Parse] reads a configuration, [OIDC] makes one of the flags, and [New] makes an
 // [Authenticator] of it.

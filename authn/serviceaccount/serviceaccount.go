@@ -26,7 +26,8 @@
 // The account must exist, with the uid in the token, and so must the object that the token is bound to. If it is being deleted, the token
 // ends a minute after the time of its deletion. The objects are read from memory. If memory has no such object, or one with
 // another uid, it is read again from the store: so a token that another server has just issued is accepted, and the failure is never
-// final. A deletion is effective when its event has arrived, at once on the server that made it.
+// final. A deletion is effective when its event has arrived, at once on the server that made it, for each token that is verified. A token that
+// a server remembers stays valid for that time, which is 10 seconds by default: see Policy.TokenCache of package server.
 //
 // A token that is bound to a kind that the server does not serve is refused.
 //

@@ -1,18 +1,14 @@
 // Package delegation authorizes the users of a cluster for an extension server, which serves a part of the cluster's API: the cluster
-// decides. Package authn/delegation authenticates them.
+// decides. Package authn/delegation authenticates them: its extension, install, is the other half of an extension server.
 //
-//	func install(h *server.Host) error { // a server.ExtensionFunc
-//		cfg, err := client.InCluster()
-//		if err != nil {
-//			return err
-//		}
-//		cluster, err := delegation.New(cfg, delegation.Options{})
-//		if err != nil {
-//			return err
-//		}
-//		h.OnClose(cluster.Close)
-//		return h.Authorize("cluster", cluster) // with server.Policy.Authorizer set, nothing else allows
-//	}
+//	cfg, err := client.InCluster()
+//	cluster, err := delegation.New(cfg, delegation.Options{})
+//	defer cluster.Close()
+//	srv, err := server.New(server.Options{Policy: server.Policy{Authorizer: cluster}})
+//	err = srv.Install(server.ExtensionFunc(install)) // see package authn/delegation
+//
+// Set server.Options.Policy.Authorizer to the Cluster and do not call Host.Authorize: then only the cluster decides. An authorizer that
+// is set replaces the default rules of the server, and one that an extension adds by Host.Authorize may allow more.
 //
 // Each request is sent to the cluster in a SubjectAccessReview, except for those of members of system:masters, and those for the health
 // paths. A permission is remembered for 10 seconds, and so is a refusal: a role that is taken away in the cluster ends here that much
@@ -21,7 +17,13 @@
 // # What the cluster needs
 //
 // The credentials of the Config need the ClusterRole system:auth-delegator: create of subjectaccessreviews in the group
-// authorization.k8s.io. It exists in Kubernetes. In a server of this library, install package server/builtin/reviews.
+// authorization.k8s.io. It exists in Kubernetes. A binding gives the role to the account of the extension server, here NAME in the
+// namespace NS; it is the one that package authn/delegation needs too:
+//
+//	kubectl create clusterrolebinding NAME-reviews --clusterrole=system:auth-delegator --serviceaccount=NS:NAME
+//
+// If the cluster is a server of this library, install package server/builtin/reviews in it, and server/builtin/rbac, which makes the role
+// with the default of its Options.Bootstrap.
 //
 // # Failures
 //

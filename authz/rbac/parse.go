@@ -3,9 +3,9 @@ package rbac
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,28 +23,75 @@ const (
 	mostFaults = 20
 )
 
-// Parse returns the roles and bindings in a text in YAML or JSON: one in each document, or several in a List of v1, of
+// Parse is ParseWarned without the warnings.
+func Parse(text []byte) ([]runtime.Object, error) {
+	objects, _, err := ParseWarned(text)
+	return objects, err
+}
+
+// ParseWarned returns the roles and bindings in a text in YAML or JSON: one in each document, or several in a List of v1, of
 // rbac.authorization.k8s.io/v1. Documents are separated by lines "---". The objects have their defaults and are for [Static].
 //
-// An error has a line for each fault, at most 20, such as
+// An error is of the type [ParseError], which has at most 20, such as
 //
 //	line 12: ClusterRole "reader": rules[0].verbs: Required value
 //
-// Faults are a field that the kind does not have, a value that a server would refuse, and an object that is there twice.
-func Parse(text []byte) ([]runtime.Object, error) {
+// Faults are a field that the kind does not have, a value that a server would refuse, and an object that is there twice. The
+// warnings, at most 20, name bindings to roles that are not in the text, such as
+//
+//	line 20: ClusterRoleBinding "readers": there is no ClusterRole "raeder"
+func ParseWarned(text []byte) (objects []runtime.Object, warnings []Fault, err error) {
 	p := &parser{known: map[string]int{}}
 	for _, d := range documentsOf(text) {
 		if p.document(d); len(p.faults) > mostFaults {
 			break
 		}
 	}
-	if len(p.faults) > mostFaults {
-		p.faults = append(p.faults[:mostFaults], errors.New("and more"))
+	if len(p.faults) > 0 {
+		return nil, nil, ParseError(sorted(p.faults))
 	}
-	if err := errors.Join(p.faults...); err != nil {
-		return nil, err
+	for _, b := range p.bound {
+		if _, known := p.known[b.role]; !known {
+			warnings = append(warnings, Fault{b.line, fmt.Sprintf("%s: there is no %s", b.by, b.role)})
+		}
 	}
-	return p.objects, nil
+	return p.objects, sorted(warnings), nil
+}
+
+// Fault is what is wrong in a line of a text.
+type Fault struct {
+	Line int
+	Text string
+}
+
+// String returns the line and the text.
+func (f Fault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
+
+// ParseError has the faults of a text, in the order of their lines.
+type ParseError []Fault
+
+// Error has a line for each fault.
+func (f ParseError) Error() string { return f.In("") }
+
+// In is Error with the name of a file before each line, unless the name is "".
+func (f ParseError) In(file string) string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		if lines[i] = fault.String(); file != "" {
+			lines[i] = file + ": " + lines[i]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sorted sorts the faults, and has the last one say so if there are too many.
+func sorted(f []Fault) []Fault {
+	slices.SortStableFunc(f, func(a, b Fault) int { return a.Line - b.Line })
+	if len(f) > mostFaults {
+		f = f[:mostFaults+1]
+		f[mostFaults].Text = "and more"
+	}
+	return f
 }
 
 // document is a document of a text.
@@ -79,21 +126,30 @@ func documentsOf(text []byte) []document {
 type parser struct {
 	objects []runtime.Object
 	known   map[string]int // lines of the objects, by their kinds and names
-	faults  []error
+	bound   []bound
+	faults  []Fault
 	before  int // number of lines before the current document
 }
 
-func (p *parser) fault(at *yaml.Node, format string, args ...any) {
-	p.faults = append(p.faults, fmt.Errorf("line %d: %s", p.before+at.Line, fmt.Sprintf(format, args...)))
+// bound is a role that a binding names.
+type bound struct {
+	line     int
+	by, role string // kinds and names
 }
 
-// shifted returns a message of a YAML library with the lines of the whole text.
-func (p *parser) shifted(err error) string {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	return regexp.MustCompile(`\bline (\d+)`).ReplaceAllStringFunc(text, func(m string) string {
-		line, _ := strconv.Atoi(strings.TrimPrefix(m, "line "))
-		return fmt.Sprintf("line %d", p.before+line)
-	})
+func (p *parser) fault(at *yaml.Node, format string, args ...any) {
+	p.faults = append(p.faults, Fault{p.before + at.Line, fmt.Sprintf(format, args...)})
+}
+
+// library adds an error of a YAML library, which may name a line of the document.
+func (p *parser) library(at *yaml.Node, err error) {
+	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+	if m := regexp.MustCompile(`\bline (\d+): (.*)$`).FindStringSubmatch(text); m != nil {
+		if line, err := strconv.Atoi(m[1]); err == nil {
+			at, text = &yaml.Node{Line: line}, m[2]
+		}
+	}
+	p.fault(at, "%s", text)
 }
 
 // document adds the objects of a document.
@@ -101,7 +157,7 @@ func (p *parser) document(d document) {
 	p.before = d.before
 	var root yaml.Node
 	if err := yaml.Unmarshal(d.text, &root); err != nil {
-		p.faults = append(p.faults, errors.New(p.shifted(err)))
+		p.library(&yaml.Node{Line: 1}, err)
 		return
 	}
 	if root.Kind == 0 { // only comments
@@ -109,11 +165,11 @@ func (p *parser) document(d document) {
 	}
 	whole, problems, err := codec.YAML().ToJSON(d.text, codec.Strict)
 	if err != nil {
-		p.fault(&root, "%s", p.shifted(err))
+		p.library(&root, err)
 		return
 	}
 	for _, problem := range problems {
-		p.fault(&root, "%s", p.shifted(problem))
+		p.library(&root, problem)
 	}
 	var list struct {
 		APIVersion, Kind string
@@ -156,7 +212,7 @@ func (p *parser) object(at *yaml.Node, text []byte) {
 		p.fault(at, "%s: %v", of.Kind, err)
 		return
 	}
-	what := fmt.Sprintf("%s %q", of.Kind, strings.TrimPrefix(m.GetNamespace()+"/"+m.GetName(), "/"))
+	what := named(of.Kind, m.GetNamespace(), m.GetName())
 	for _, problem := range problems {
 		_, field, _ := strings.Cut(problem.Error(), `"`)
 		field, _, _ = strings.Cut(field, `"`)
@@ -174,6 +230,32 @@ func (p *parser) object(at *yaml.Node, text []byte) {
 	}
 	p.known[what] = p.before + at.Line
 	p.objects = append(p.objects, obj)
+	if role := roleOf(obj); role != "" {
+		p.bound = append(p.bound, bound{p.before + find(at, "roleRef.name").Line, what, role})
+	}
+}
+
+// roleOf returns the kind and name of the role of a binding, or "".
+func roleOf(obj runtime.Object) string {
+	var namespace string
+	var ref rbacv1.RoleRef
+	switch b := obj.(type) {
+	case *rbacv1.ClusterRoleBinding:
+		ref = b.RoleRef
+	case *rbacv1.RoleBinding:
+		namespace, ref = b.Namespace, b.RoleRef
+	default:
+		return ""
+	}
+	if ref.Kind == "ClusterRole" {
+		namespace = ""
+	}
+	return named(ref.Kind, namespace, ref.Name)
+}
+
+// named returns how messages name an object.
+func named(kind, namespace, name string) string {
+	return fmt.Sprintf("%s %q", kind, strings.TrimPrefix(namespace+"/"+name, "/"))
 }
 
 func newOfKind(kind string) runtime.Object {

@@ -101,6 +101,37 @@ func TestParseFaults(t *testing.T) {
 	contains(t, err, "line 20002: there are more than 10000 roles and bindings")
 }
 
+// A binding to a role that is not in the text is a warning, and faults are in the order of their lines.
+func TestParseWarned(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: "
+	text := head + "ClusterRoleBinding\nmetadata: {name: readers}\nroleRef:\n  kind: ClusterRole\n  name: raeder\n---\n" +
+		head + "RoleBinding\nmetadata: {name: b, namespace: x}\nroleRef: {kind: Role, name: reader}\n---\n" +
+		head + "RoleBinding\nmetadata: {name: c, namespace: other}\nroleRef: {kind: Role, name: reader}\n---\n" +
+		head + "RoleBinding\nmetadata: {name: d, namespace: x}\nroleRef: {kind: ClusterRole, name: reader}\n---\n" +
+		head + "Role\nmetadata: {name: reader, namespace: other}\n---\n" + head + "ClusterRole\nmetadata: {name: reader}\n"
+	objects, warnings, err := rbac.ParseWarned([]byte(text))
+	const want = "f: line 6: ClusterRoleBinding \"readers\": there is no ClusterRole \"raeder\"\nf: line 11: RoleBinding \"x/b\": there is no Role \"x/reader\""
+	if err != nil || len(objects) != 6 || rbac.ParseError(warnings).In("f") != want {
+		t.Errorf("%d objects, %v, %s", len(objects), err, rbac.ParseError(warnings).In("f"))
+	}
+	one := head + "ClusterRoleBinding\nmetadata: {name: a%d}\nroleRef: {kind: ClusterRole, name: x}\n---\n"
+	var many strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&many, one, i)
+	}
+	if _, warnings, err := rbac.ParseWarned([]byte(many.String())); err != nil || len(warnings) != 21 || warnings[20].Text != "and more" {
+		t.Errorf("%d warnings, %v, %v", len(warnings), warnings, err)
+	}
+	text = head + "ClusterRole\nrules:\n- apiGroups: [a]\n  resources: [b]\nmetadata:\n  name: a\n  nome: b\n---\nx: [\n"
+	_, err = rbac.Parse([]byte(text))
+	const faults = "line 4: ClusterRole \"a\": rules[0].verbs: Required value\n" +
+		"line 8: ClusterRole \"a\": unknown field \"metadata.nome\"\nline 10: did not find expected node content"
+	if err == nil || err.Error() != faults {
+		t.Errorf("the faults are %v\nwant %s", err, faults)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(someRoles)
 	for _, file := range []string{"testdata/kube-apiserver.json", "bootstrap/testdata/kube-apiserver.json"} {

@@ -2,8 +2,17 @@
 //
 //	err := srv.Install(builtin.New(builtin.Options{}))
 //	err = srv.Install(accounts.New(accounts.Options{}))
+//	err = srv.Install(rbac.New(rbac.Options{}))       // roles, which say what accounts may do
+//	err = srv.Install(reviews.New(reviews.Options{})) // questions of clients: who a token is, and what the user may do
 //
-// Then kubectl create token NAME returns a token with which a client is the user system:serviceaccount:NAMESPACE:NAME. See
+// Then the account bot gets a token, with which a client is the user system:serviceaccount:default:bot, and the permissions of the role
+// reader:
+//
+//	kubectl create token bot
+//	kubectl create rolebinding bot --role=reader --serviceaccount=default:bot
+//
+// The account and the role are made before: kubectl create serviceaccount bot, and for example
+// kubectl create role reader --verb=get,list --resource=configmaps. See
 // https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/.
 //
 // # Contents

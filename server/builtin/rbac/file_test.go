@@ -92,3 +92,39 @@ func TestFile(t *testing.T) {
 	within(t, "alice is allowed again", func() bool { return code("alice", maps) == 200 && code("bob", maps) == 403 })
 	within(t, "the check succeeds", func() bool { return ask(t, srv.Client(), "GET", srv.URL+"/readyz/rbac-config", "").code == 200 })
 }
+
+// Each fault of a file begins with the file and the line. A binding to a role that is not in the file is logged.
+func TestFaultsOfFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "roles.yaml")
+	save := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	core, logged := observer.New(zap.WarnLevel)
+	srv := servertest.Start(t, server.Options{}, mapsOnly())
+	install := func() error { return srv.Install(rbac.File(path, rbac.FileOptions{Logger: zap.New(core)})) }
+	save(strings.NewReplacer("kind: User", "kind: Usr", "resources:", "resource:").Replace(fileOfRoles))
+	err := install()
+	if err == nil {
+		t.Fatal("a wrong file is used")
+	}
+	lines := strings.Split(strings.TrimPrefix(err.Error(), "rbac: "), "\n")
+	for i, line := range lines {
+		if want := path + ": line "; !strings.HasPrefix(line, want) || strings.Count(line, path) != 1 {
+			t.Errorf("fault %d is %q, want %s", i, line, want)
+		}
+	}
+	if len(lines) < 2 {
+		t.Errorf("the faults are %q", lines)
+	}
+	save(strings.Replace(fileOfRoles, "{kind: ClusterRole, name: maps}", "{kind: ClusterRole, name: mops}", 1))
+	if err := install(); err != nil {
+		t.Fatal(err)
+	}
+	if all, want := logged.All(), path+`: line 10: ClusterRoleBinding "maps": there is no ClusterRole "mops"`; len(all) != 1 || all[0].Message != want {
+		t.Errorf("logged %v, want %s", all, want)
+	}
+}

@@ -157,6 +157,8 @@
 //	  policy file of ABAC, a line                            3 MiB, 65,535 bytes                            -                                           an error
 //	  explanation of a review, its nearest grants            4 KiB, 5                                       -                                           left out
 //	  bindings, roles and rules examined for them            200,000                                        -                                           some grants may be missed
+//	  rules of a SelfSubjectRulesReview, their texts         10,000, 8 MiB                                  -                                           incomplete is true
+//	  permissions and groups in a refusal to grant them      32 KiB, 100                                    -                                           and more
 //	  grants of an answer who may do something               1,000                                          -                                           incomplete is true
 //	  error of an authorizer in a review                     1 KiB                                          -                                           cut
 //	Audit

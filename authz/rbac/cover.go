@@ -18,6 +18,7 @@ func Uncovered(held, wanted []rbacv1.PolicyRule) (missing []rbacv1.PolicyRule, m
 	if holdsAll(held) {
 		return nil, false, nil
 	}
+	wanted = once(wanted)
 	if tooMany(held, wanted) {
 		return nil, false, ErrTooManyParts
 	}
@@ -170,28 +171,51 @@ func hold(all map[string]set, list []string, any string, i int) {
 	}
 }
 
+// once returns rules whose lists have each text once.
+func once(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	out := slices.Clone(rules)
+	for i := range out {
+		r := &out[i]
+		for _, list := range []*[]string{&r.Verbs, &r.APIGroups, &r.Resources, &r.ResourceNames, &r.NonResourceURLs} {
+			*list = withoutRepeats(*list)
+		}
+	}
+	return out
+}
+
+// sets returns the sets of the texts in a list. They are looked up once, because the texts may be long.
+func sets(all map[string]set, list []string) []set {
+	out := make([]set, len(list))
+	for i, text := range list {
+		out[i] = all[text]
+	}
+	return out
+}
+
 // rule adds the parts of a rule that are not covered.
 func (c *cover) rule(r *rbacv1.PolicyRule) {
-	for _, group := range r.APIGroups {
-		for _, resource := range r.Resources {
-			for _, verb := range r.Verbs {
-				if c.covered(c.verbs[verb], c.groups[group], c.resources[resource], c.unnamed) {
+	verbs, names := sets(c.verbs, r.Verbs), sets(c.names, r.ResourceNames)
+	groups, resources, paths := sets(c.groups, r.APIGroups), sets(c.resources, r.Resources), sets(c.paths, r.NonResourceURLs)
+	for g, group := range r.APIGroups {
+		for i, resource := range r.Resources {
+			for v, verb := range r.Verbs {
+				if c.covered(verbs[v], groups[g], resources[i], c.unnamed) {
 					continue
 				}
 				if len(r.ResourceNames) == 0 {
 					c.miss(rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}})
 				}
-				for _, name := range r.ResourceNames {
-					if !c.covered(c.verbs[verb], c.groups[group], c.resources[resource], c.names[name]) {
+				for n, name := range r.ResourceNames {
+					if !c.covered(verbs[v], groups[g], resources[i], names[n]) {
 						c.miss(rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: []string{name}})
 					}
 				}
 			}
 		}
 	}
-	for _, path := range r.NonResourceURLs {
-		for _, verb := range r.Verbs {
-			if !c.covered(c.verbs[verb], c.paths[path], c.unnamed, c.unnamed) {
+	for i, path := range r.NonResourceURLs {
+		for v, verb := range r.Verbs {
+			if !c.covered(verbs[v], paths[i], c.unnamed, c.unnamed) {
 				c.miss(rbacv1.PolicyRule{Verbs: []string{verb}, NonResourceURLs: []string{path}})
 			}
 		}

@@ -50,6 +50,9 @@ func naiveUncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		}
 	}
 	for _, w := range wanted {
+		for _, list := range []*[]string{&w.Verbs, &w.APIGroups, &w.Resources, &w.ResourceNames, &w.NonResourceURLs} {
+			*list = onceEach(*list)
+		}
 		for _, group := range w.APIGroups {
 			for _, resource := range w.Resources {
 				for _, verb := range w.Verbs {
@@ -71,6 +74,16 @@ func naiveUncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		}
 	}
 	return missing
+}
+
+// onceEach returns texts without those that came before.
+func onceEach(texts []string) (out []string) {
+	for i, text := range texts {
+		if !slices.Contains(texts[:i], text) {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 func naiveCovers(held, part rbacv1.PolicyRule) bool {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -29,27 +30,67 @@ func (p *Policy) CheckGrant(user *authn.User, namespace, resource string, rules 
 	if len(missing) == 0 {
 		return nil
 	}
-	lines := Compact(missing)
-	if more {
-		lines = append(lines, "and more")
+	groups := shortened(user.Groups[:min(len(user.Groups), mostGroups)])
+	if len(user.Groups) > mostGroups {
+		groups = append(groups, "...")
 	}
-	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", user.Name, user.Groups, strings.Join(lines, "\n"))
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		excerpt.Of(user.Name, excerpt.Name), groups, listed(missing, more))
 	if len(lost) > 0 {
 		text += fmt.Sprintf("; resolution errors: [%v]", notFound(resource, lost))
 	}
 	return errors.New(text)
 }
 
+const (
+	// mostText bounds the permissions that the text of a refusal names, in bytes.
+	mostText = 32 << 10
+	// mostGroups bounds the groups of the user in the text of a refusal.
+	mostGroups = 100
+)
+
+// listed returns parts of rules as lines, with "and more" at the end if there are others.
+func listed(parts []rbacv1.PolicyRule, more bool) string {
+	var b strings.Builder
+	for i, line := range compact(parts) {
+		if b.Len()+len(line) > mostText {
+			more = true
+			break
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line)
+	}
+	if more {
+		b.WriteString("\nand more")
+	}
+	return b.String()
+}
+
+// shortened returns texts of which each has at most 1 KiB.
+func shortened(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = excerpt.Of(text, excerpt.Name)
+	}
+	return out
+}
+
 // ErrUnknown says that roles and bindings are not loaded, or cannot be read.
 var ErrUnknown = errors.New("what the user may grant is not known")
 
-// HoldsAll reports whether the roles of user allow everything everywhere.
-func (p *Policy) HoldsAll(user *authn.User) bool {
+// HoldsAll reports whether the roles of user allow everything everywhere. An error wraps [ErrUnknown].
+func (p *Policy) HoldsAll(user *authn.User) (bool, error) {
 	all := []string{"*"}
-	return p.CheckGrant(user, "", "", []rbacv1.PolicyRule{
+	err := p.CheckGrant(user, "", "", []rbacv1.PolicyRule{
 		{Verbs: all, APIGroups: all, Resources: all},
 		{Verbs: all, NonResourceURLs: all},
-	}) == nil
+	})
+	if errors.Is(err, ErrUnknown) {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // RulesOfRole returns the rules of the role that a binding in namespace refers to; namespace is "" for a ClusterRoleBinding. It
@@ -93,13 +134,16 @@ func notFound(resource string, lost []error) error {
 	return utilerrors.NewAggregate(all)
 }
 
-// Compact returns a text for each resource, with its verbs, and one for each path and verb, in alphabetical order. The parts are
+// compact returns a text for each resource, with its verbs, and one for each path and verb, in alphabetical order. The parts are
 // those of [Uncovered].
-func Compact(parts []rbacv1.PolicyRule) []string {
+func compact(parts []rbacv1.PolicyRule) []string {
 	var merged []*rbacv1.PolicyRule
 	known := map[[3]string]*rbacv1.PolicyRule{}
 	for i := range parts {
-		part := parts[i]
+		part := rbacv1.PolicyRule{ // a long text is not shown, nor compared, as a whole
+			Verbs: shortened(parts[i].Verbs), APIGroups: shortened(parts[i].APIGroups), Resources: shortened(parts[i].Resources),
+			ResourceNames: shortened(parts[i].ResourceNames), NonResourceURLs: shortened(parts[i].NonResourceURLs),
+		}
 		if len(part.Resources) == 1 && len(part.APIGroups) == 1 {
 			key := [3]string{part.APIGroups[0], part.Resources[0]}
 			if len(part.ResourceNames) == 1 {
@@ -110,7 +154,6 @@ func Compact(parts []rbacv1.PolicyRule) []string {
 				continue
 			}
 			known[key] = &part
-			part.Verbs = slices.Clone(part.Verbs)
 		}
 		merged = append(merged, &part)
 	}

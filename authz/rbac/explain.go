@@ -31,7 +31,7 @@ func (p *Policy) Explain(ctx context.Context, a authz.Attributes) authz.Explanat
 		e.Nearest = p.nearest(&a)
 		return e
 	}
-	d := decision{policy: p, user: a.User, asked: &a}
+	d := decision{policy: p, user: a.User, groups: withoutRepeats(a.User.Groups), asked: &a}
 	if s := p.namespace(a.Namespace); d.allowed(p.cluster) || d.allowed(s) {
 		grant := grantOf(d.by, d.by.role, d.rule, d.to)
 		e.Grant = &grant
@@ -77,14 +77,14 @@ func grantOf(b *binding, role rbacv1.RoleRef, rule *rbacv1.PolicyRule, to *rbacv
 
 // nearest returns the grants that are the nearest to a request that is not allowed.
 func (p *Policy) nearest(a *authz.Attributes) []authz.Grant {
-	s := search{policy: p, asked: a, left: maxExamined}
+	s := search{policy: p, asked: a, groups: withoutRepeats(a.User.Groups), left: maxExamined}
 	own := s.own
 	s.in(p.cluster, func(in *scope) { own(in, lacks) })
 	here := p.namespace(a.Namespace)
 	s.in(here, func(in *scope) { own(in, lacks) })
 	s.next()
 	p.namespaces.Scan(func(name string, in *scope) bool {
-		if name != a.Namespace {
+		if name != a.Namespace && a.ResourceRequest { // no RoleBinding allows a path
 			own(in, lacksNamespace)
 		}
 		return s.left > 0
@@ -103,7 +103,8 @@ func (p *Policy) nearest(a *authz.Attributes) []authz.Grant {
 type search struct {
 	policy *Policy
 	asked  *authz.Attributes
-	left   int // how much may still be examined
+	groups []string // of the user, each once
+	left   int      // how much may still be examined
 	found  []authz.Grant
 	now    []candidate // of the kind of grants that the search is looking for
 }
@@ -148,8 +149,10 @@ func (s *search) own(in *scope, lacks func(*rbacv1.PolicyRule, *authz.Attributes
 		})
 	}
 	add(in.users, user.Name)
-	for _, group := range user.Groups {
-		s.left--
+	for _, group := range s.groups {
+		if s.left--; s.left <= 0 {
+			break
+		}
 		add(in.groups, group)
 	}
 }

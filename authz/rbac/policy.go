@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,12 +75,12 @@ func (p *Policy) unknown() error {
 // Revision returns the revision at which the objects were read; 0 for those of Static.
 func (p *Policy) Revision() int64 { return p.revision }
 
-// Authorize implements authz.Authorizer. It never denies, and returns no error.
-func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+// Authorize implements authz.Authorizer. It never denies. If ctx ends during a long decision, it has no opinion, with the error of ctx.
+func (p *Policy) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict, string, error) {
 	if err := p.unknown(); err != nil {
 		return authz.NoOpinion, err.Error(), nil
 	}
-	d := decision{policy: p, user: a.User, asked: &a}
+	d := decision{policy: p, user: a.User, groups: withoutRepeats(a.User.Groups), asked: &a, ctx: ctx}
 	if d.allowed(p.cluster) {
 		return authz.Allow, d.by.allows(d.to), nil
 	}
@@ -88,6 +89,9 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 			return authz.Allow, d.by.allows(d.to), nil
 		}
 	}
+	if d.ended {
+		return authz.NoOpinion, "", context.Cause(ctx)
+	}
 	return authz.NoOpinion, d.refusal(), nil
 }
 
@@ -95,7 +99,9 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 type decision struct {
 	policy *Policy
 	user   *authn.User
+	groups []string          // of the user, each once
 	asked  *authz.Attributes // nil if the rules of the user are listed
+	ctx    context.Context   // nil does not end
 	// Of an Allow: the binding, the rule of its role, and the subject of the binding.
 	by   *binding
 	rule *rbacv1.PolicyRule
@@ -103,6 +109,69 @@ type decision struct {
 
 	missing []error // the roles that do not exist, each once
 	more    bool    // there are more of them than are kept
+
+	few   [16]*rbacv1.PolicyRule          // the first rules of the first roles that were read
+	some  int                             // length of few
+	many  map[*rbacv1.PolicyRule]struct{} // those of further roles
+	steps int                             // bindings that were examined
+	ended bool                            // ctx has ended
+}
+
+// again reports whether the rules of a role were read before in this decision. They need not be read for another binding of the user.
+func (d *decision) again(rules []rbacv1.PolicyRule) bool {
+	if len(rules) == 0 {
+		return false
+	}
+	role := &rules[0]
+	for _, known := range d.few[:d.some] {
+		if known == role {
+			return true
+		}
+	}
+	if d.some < len(d.few) {
+		d.few[d.some] = role
+		d.some++
+		return false
+	}
+	if _, known := d.many[role]; known {
+		return true
+	}
+	if d.many == nil {
+		d.many = map[*rbacv1.PolicyRule]struct{}{}
+	}
+	d.many[role] = struct{}{}
+	return false
+}
+
+// goesOn counts a binding, and reports whether the decision goes on. It does not when ctx has ended.
+func (d *decision) goesOn() bool {
+	const often = 64 // bindings between two looks at ctx
+	if d.steps++; d.steps%often == 0 && d.ctx != nil && d.ctx.Err() != nil {
+		d.ended = true
+	}
+	return !d.ended
+}
+
+// withoutRepeats returns texts, such as groups, each once, in their order: the same slice if none is repeated.
+func withoutRepeats(texts []string) []string {
+	const few = 32
+	if len(texts) <= few {
+		repeated := false
+		for i := range texts {
+			repeated = repeated || slices.Contains(texts[:i], texts[i])
+		}
+		if !repeated {
+			return texts
+		}
+	}
+	known, once := make(map[string]struct{}, len(texts)), make([]string, 0, len(texts))
+	for _, text := range texts {
+		if _, ok := known[text]; !ok {
+			known[text] = struct{}{}
+			once = append(once, text)
+		}
+	}
+	return once
 }
 
 // allowed reports whether a binding in s allows the request, and sets by, rule and to.
@@ -110,11 +179,13 @@ func (d *decision) allowed(s *scope) bool {
 	if s == nil {
 		return false
 	}
-	user := d.user
-	if g, ok := s.users.Get(user.Name); ok && d.byGrants(s, g) {
+	if g, ok := s.users.Get(d.user.Name); ok && d.byGrants(s, g) {
 		return true
 	}
-	for _, group := range user.Groups {
+	for _, group := range d.groups {
+		if !d.goesOn() {
+			break
+		}
 		if g, ok := s.groups.Get(group); ok && d.byGrants(s, g) {
 			return true
 		}
@@ -124,15 +195,21 @@ func (d *decision) allowed(s *scope) bool {
 
 func (d *decision) byGrants(s *scope, g *grants) (allowed bool) {
 	g.of.Scan(func(_ string, one grant) bool {
+		if !d.goesOn() {
+			return false
+		}
 		rules, err := d.policy.rulesOf(s, one.binding)
 		if err != nil {
 			d.miss(err)
 			return true
 		}
+		if d.again(rules) {
+			return true
+		}
 		for i := range rules {
 			if allows(&rules[i], d.asked) {
 				allowed = true
-				d.by, d.rule, d.to = one.binding, &rules[i], s.firstSubject(one, d.user)
+				d.by, d.rule, d.to = one.binding, &rules[i], s.firstSubject(one, d.user, d.groups)
 				return false
 			}
 		}
@@ -163,7 +240,7 @@ func (p *Policy) rulesOf(s *scope, b *binding) ([]rbacv1.PolicyRule, error) {
 }
 
 // firstSubject returns the first subject of g's binding that matches user. g was found by the user's name or by a group.
-func (s *scope) firstSubject(g grant, user *authn.User) *rbacv1.Subject {
+func (s *scope) firstSubject(g grant, user *authn.User, groups []string) *rbacv1.Subject {
 	first := g.subject
 	earlier := func(m *btree.Map[string, *grants], key string) {
 		if all, ok := m.Get(key); ok {
@@ -174,7 +251,7 @@ func (s *scope) firstSubject(g grant, user *authn.User) *rbacv1.Subject {
 	}
 	if first > 0 {
 		earlier(s.users, user.Name)
-		for _, group := range user.Groups {
+		for _, group := range groups {
 			earlier(s.groups, group)
 		}
 	}
@@ -239,7 +316,7 @@ func joined(errs []error, more bool) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// RulesFor implements authz.RuleResolver. Like kube-apiserver, it also lists the paths of a ClusterRole that a RoleBinding
+// RulesFor implements authz.RuleResolver. A role is listed once, however many bindings grant it. Like kube-apiserver, it also lists the paths of a ClusterRole that a RoleBinding
 // grants, although only ClusterRoleBindings allow paths.
 func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string) (authz.Rules, error) {
 	if err := p.unknown(); err != nil {
@@ -262,7 +339,7 @@ func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string)
 	return all, joined(d.missing, d.more)
 }
 
-// each calls add with the rules of each binding in s that has the user among its subjects.
+// each calls add with the rules of each role that a binding in s grants to the user, once.
 func (d *decision) each(s *scope, add func(rules []rbacv1.PolicyRule)) {
 	if s == nil {
 		return
@@ -282,12 +359,14 @@ func (d *decision) each(s *scope, add func(rules []rbacv1.PolicyRule)) {
 			if err != nil {
 				d.miss(err)
 			}
-			add(rules)
+			if !d.again(rules) {
+				add(rules)
+			}
 			return true
 		})
 	}
 	of(s.users, d.user.Name)
-	for _, group := range d.user.Groups {
+	for _, group := range withoutRepeats(d.user.Groups) {
 		of(s.groups, group)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // escalation keeps users from giving more permissions than they have, in the order and the words of kube-apiserver. A nil
-// escalation permits everything.
+// escalation permits everything. Whether a user may escalate or bind is decided by the policy of the request. What the roles of the user
+// and the role of a binding allow is read once for each write, in the state of now: a role that was deleted meanwhile gives nothing.
 type escalation struct{ roles *authzrbac.Authorizer }
 
 // errAggregation is the error for users who may not use an aggregationRule.
@@ -24,12 +25,20 @@ func (e *escalation) permitClusterRole(call *registry.Call, obj, old *rbacv1.Clu
 	if e.mayEscalate(call, "clusterroles") || onlyCollected(obj, old) {
 		return nil
 	}
-	if err := e.grants(call, "clusterroles", obj.Name, obj.Rules); err != nil {
+	held := e.roles.Policy(call)
+	if err := grants(call, held, "clusterroles", obj.Name, obj.Rules); err != nil {
 		return err
 	}
 	aggregates := obj.AggregationRule != nil && len(obj.AggregationRule.ClusterRoleSelectors) > 0 ||
 		old != nil && old.AggregationRule != nil && len(old.AggregationRule.ClusterRoleSelectors) > 0
-	if aggregates && !e.roles.Policy(call).HoldsAll(call.User) {
+	if !aggregates {
+		return nil
+	}
+	all, err := held.HoldsAll(call.User)
+	switch {
+	case err != nil:
+		return apierrors.NewServiceUnavailable(err.Error())
+	case !all:
 		return apierrors.NewForbidden(rbacv1.Resource("clusterroles"), obj.Name, errAggregation)
 	}
 	return nil
@@ -40,7 +49,7 @@ func (e *escalation) permitRole(call *registry.Call, obj, old *rbacv1.Role) erro
 	if e.mayEscalate(call, "roles") || onlyCollected(obj, old) {
 		return nil
 	}
-	return e.grants(call, "roles", obj.Name, obj.Rules)
+	return grants(call, e.roles.Policy(call), "roles", obj.Name, obj.Rules)
 }
 
 // permitClusterRoleBinding is a registry.Strategy.Permit.
@@ -93,9 +102,9 @@ func (e *escalation) may(call *registry.Call, asked authz.Attributes) bool {
 	return verdict == authz.Allow && err == nil
 }
 
-// grants returns an error if rules allow more than the user may do.
-func (e *escalation) grants(call *registry.Call, resource, name string, rules []rbacv1.PolicyRule) error {
-	err := e.roles.Policy(call).CheckGrant(call.User, call.Namespace, resource, rules)
+// grants returns an error if rules allow more than the user may do by the roles held.
+func grants(call *registry.Call, held *authzrbac.Policy, resource, name string, rules []rbacv1.PolicyRule) error {
+	err := held.CheckGrant(call.User, call.Namespace, resource, rules)
 	switch {
 	case err == nil:
 		return nil
@@ -116,14 +125,15 @@ func (e *escalation) binds(call *registry.Call, resource, name string, role rbac
 	case role.Name == "":
 		return apierrors.NewBadRequest("Name parameter required.")
 	}
-	rules, ok, err := e.roles.Policy(call).RulesOfRole(role, call.Namespace)
+	held := e.roles.Policy(call)
+	rules, ok, err := held.RulesOfRole(role, call.Namespace)
 	switch {
 	case err != nil:
 		return apierrors.NewServiceUnavailable(err.Error())
 	case !ok:
 		return apierrors.NewNotFound(rbacv1.Resource(resource), role.Name) // of this resource, as in kube-apiserver
 	}
-	return e.grants(call, resource, name, rules)
+	return grants(call, held, resource, name, rules)
 }
 
 // onlyCollected reports whether an update changes nothing but what a garbage collector changes: finalizers and owners. Such an

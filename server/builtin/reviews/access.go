@@ -2,6 +2,8 @@ package reviews
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -114,6 +116,40 @@ func mayListPolicy(ctx context.Context, may authz.Authorizer, user *authn.User) 
 	return true
 }
 
+// The bounds of a SelfSubjectRulesReview: of the rules, and of the texts in them.
+const (
+	maxRules     = 10_000
+	maxRuleBytes = 8 << 20
+)
+
+// bound removes the rules beyond the bounds, and reports whether there were any.
+func bound(rules *authz.Rules) (more bool) {
+	left, texts := maxRules, maxRuleBytes
+	fits := func(lists ...[]string) bool {
+		left--
+		for _, list := range lists {
+			for _, text := range list {
+				texts -= len(text) + len(`"",`)
+			}
+		}
+		return left >= 0 && texts >= 0
+	}
+	for i, r := range rules.Resources {
+		if !fits(r.Verbs, r.APIGroups, r.Resources, r.ResourceNames) {
+			rules.Resources, more = rules.Resources[:i], true
+			break
+		}
+	}
+	for i, r := range rules.Paths {
+		if !fits(r.Verbs, r.NonResourceURLs) {
+			rules.Paths, more = rules.Paths[:i], true
+			break
+		}
+	}
+	rules.Incomplete = rules.Incomplete || more
+	return more
+}
+
 // reviewRules answers a SelfSubjectRulesReview. Like that of kube-apiserver, the answer has no spec.
 func reviewRules(call *registry.Call, r *authorizationv1.SelfSubjectRulesReview, _ *metav1.CreateOptions) (*authorizationv1.SelfSubjectRulesReview, error) {
 	switch {
@@ -123,6 +159,9 @@ func reviewRules(call *registry.Call, r *authorizationv1.SelfSubjectRulesReview,
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
 	rules, err := authz.RulesOf(call, call.Policy.Authorizer, call.User, r.Spec.Namespace)
+	if bound(&rules) {
+		err = errors.Join(err, fmt.Errorf("there are more rules than the %d, or the %d bytes of texts, that are listed", maxRules, maxRuleBytes))
+	}
 	status := authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}, Incomplete: rules.Incomplete,
 	}

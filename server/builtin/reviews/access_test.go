@@ -275,3 +275,25 @@ func TestExplainingAsksOnce(t *testing.T) {
 		t.Errorf("%d %s after %d calls", code, body, calls.Load())
 	}
 }
+
+// TestRulesReviewsAreBounded checks that an answer has a bounded number of rules and bytes.
+func TestRulesReviewsAreBounded(t *testing.T) {
+	many := make([]rbacv1.PolicyRule, 15_000)
+	for i := range many {
+		many[i] = rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{fmt.Sprint("r", i)}}
+	}
+	long := rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/" + strings.Repeat("x", 9<<20)}}
+	for name, rules := range map[string][]rbacv1.PolicyRule{"many": many, "long": {long}} {
+		a, b := bound("wide", "joe", rules...)
+		policy, err := authzrbac.Static(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := servertest.Start(t, server.Options{Policy: server.Policy{Users: map[string]authn.User{"joe": {Name: "joe"}}}}, reviews.New(reviews.Options{}),
+			server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("rbac", policy) }))
+		code, body := request(t, srv, "joe", http.MethodPost, group+"selfsubjectrulesreviews", json.RawMessage(`{"spec":{"namespace":"a"}}`))
+		if code != http.StatusCreated || len(body) > 9<<20 || !bytes.Contains(body, []byte(`"incomplete":true,"evaluationError":"there are more rules than the 10000`)) {
+			t.Errorf("%s: %d, %d bytes: %.300s", name, code, len(body), body)
+		}
+	}
+}

@@ -11,6 +11,23 @@
 // program gives those of other types; a type that it does not give is an error. Members of system:masters need an authorizer before: it is
 // no part of the file.
 //
+// A file that asks a webhook about all users but one, and then the program's roles:
+//
+//	apiVersion: apiserver.config.k8s.io/v1
+//	kind: AuthorizationConfiguration
+//	authorizers:
+//	- type: Webhook
+//	  name: hook
+//	  webhook:
+//	    subjectAccessReviewVersion: v1
+//	    matchConditionSubjectAccessReviewVersion: v1
+//	    matchConditions: [{expression: "request.user != 'system:admin'"}]
+//	    timeout: 3s
+//	    failurePolicy: Deny
+//	    connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/keelson/webhook.kubeconfig}
+//	- type: RBAC
+//	  name: rbac
+//
 // # When the file changes
 //
 // A changed file is used as a whole, or not at all: then the authorizers from before stay in use. Each request uses those of one version of

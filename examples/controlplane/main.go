@@ -37,23 +37,7 @@
 // Members of system:masters may do everything. Other requests are authorized by the modes of --authorization-mode, or by the authorizers of
 // --authorization-config, a file that is used again when it changes: see package authz/config. With a file, AlwaysAllow is for requests
 // without credentials too. The mode Node does not exist yet. The policy file of ABAC and the kubeconfig of
-// --authorization-webhook-config-file are read at start only. A file of --authorization-config that asks a webhook before the stored
-// roles, but not about members of system:masters, is
-//
-//	apiVersion: apiserver.config.k8s.io/v1
-//	kind: AuthorizationConfiguration
-//	authorizers:
-//	- type: Webhook
-//	  name: hook
-//	  webhook:
-//	    subjectAccessReviewVersion: v1
-//	    matchConditionSubjectAccessReviewVersion: v1
-//	    matchConditions: [{expression: "request.user != 'system:admin'"}]
-//	    timeout: 3s
-//	    failurePolicy: Deny
-//	    connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/keelson/webhook.kubeconfig}
-//	- type: RBAC
-//	  name: rbac
+// --authorization-webhook-config-file are read at start only.
 //
 // # Serving certificate
 //

@@ -101,7 +101,7 @@ func (p *Policy) RulesOfRole(ref rbacv1.RoleRef, namespace string) (rules []rbac
 	}
 	in := p.cluster
 	if namespace != "" {
-		in, _ = p.namespaces.Get(namespace)
+		in = p.namespace(namespace)
 	}
 	rules, err = p.rulesOf(in, &binding{namespace: namespace, role: ref})
 	return rules, err == nil, nil
@@ -109,13 +109,8 @@ func (p *Policy) RulesOfRole(ref rbacv1.RoleRef, namespace string) (rules []rbac
 
 // held returns the rules of a user for the objects of a namespace, and the roles of the user's bindings that do not exist.
 func (p *Policy) held(user *authn.User, namespace string) (rules []rbacv1.PolicyRule, lost []error) {
-	in := []*scope{p.cluster}
-	if namespace != "" {
-		s, _ := p.namespaces.Get(namespace)
-		in = append(in, s)
-	}
 	d := decision{policy: p, user: user}
-	for _, s := range in {
+	for _, s := range []*scope{p.cluster, p.namespace(namespace)} {
 		d.each(s, func(more []rbacv1.PolicyRule) { rules = append(rules, more...) })
 	}
 	return rules, d.missing

@@ -22,30 +22,19 @@ const (
 // in their rule (a resource name, a verb, a resource, an API group), those of the user in other namespaces, those of others, and
 // roles that no binding grants; among equal ones those with the fewest wildcards first.
 func (p *Policy) Explain(ctx context.Context, a authz.Attributes) authz.Explanation {
-	verdict, reason, err := p.Authorize(ctx, a)
-	e := authz.Explanation{Verdict: verdict, Reason: reason, Err: err}
-	if p.unknown() != nil {
-		return e
+	if err := p.unknown(); err != nil {
+		return authz.Explanation{Reason: err.Error()}
 	}
+	d := p.decisionAbout(ctx, &a)
+	verdict, reason, err := d.decide()
+	e := authz.Explanation{Verdict: verdict, Reason: reason, Err: err}
 	if verdict == authz.NoOpinion {
 		e.Nearest = p.nearest(&a)
 		return e
 	}
-	d := decision{policy: p, user: a.User, groups: withoutRepeats(a.User.Groups), asked: &a}
-	if s := p.namespace(a.Namespace); d.allowed(p.cluster) || d.allowed(s) {
-		grant := grantOf(d.by, d.by.role, d.rule, d.to)
-		e.Grant = &grant
-	}
+	grant := grantOf(d.by, d.by.role, d.rule, d.to)
+	e.Grant = &grant
 	return e
-}
-
-// namespace returns the scope of a namespace, or nil if it has no objects.
-func (p *Policy) namespace(name string) *scope {
-	if name == "" {
-		return nil
-	}
-	s, _ := p.namespaces.Get(name)
-	return s
 }
 
 // grantOf returns a rule of a role, which b grants to a subject. b and to may be nil.

@@ -80,19 +80,33 @@ func (p *Policy) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdi
 	if err := p.unknown(); err != nil {
 		return authz.NoOpinion, err.Error(), nil
 	}
-	d := decision{policy: p, user: a.User, groups: withoutRepeats(a.User.Groups), asked: &a, ctx: ctx}
-	if d.allowed(p.cluster) {
+	d := p.decisionAbout(ctx, &a)
+	return d.decide()
+}
+
+// decisionAbout returns the decision about a request, before it is made.
+func (p *Policy) decisionAbout(ctx context.Context, a *authz.Attributes) decision {
+	return decision{policy: p, user: a.User, groups: withoutRepeats(a.User.Groups), asked: a, ctx: ctx}
+}
+
+// decide makes the decision.
+func (d *decision) decide() (authz.Verdict, string, error) {
+	if d.allowed(d.policy.cluster) || d.allowed(d.policy.namespace(d.asked.Namespace)) {
 		return authz.Allow, d.by.allows(d.to), nil
 	}
-	if a.Namespace != "" {
-		if in, ok := p.namespaces.Get(a.Namespace); ok && d.allowed(in) {
-			return authz.Allow, d.by.allows(d.to), nil
-		}
-	}
 	if d.ended {
-		return authz.NoOpinion, "", context.Cause(ctx)
+		return authz.NoOpinion, "", context.Cause(d.ctx)
 	}
 	return authz.NoOpinion, d.refusal(), nil
+}
+
+// namespace returns the scope of a namespace, or nil if it has no objects.
+func (p *Policy) namespace(name string) *scope {
+	if name == "" {
+		return nil
+	}
+	s, _ := p.namespaces.Get(name)
+	return s
 }
 
 // decision is the state of one decision.
@@ -329,10 +343,7 @@ func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string)
 	d := decision{policy: p, user: user}
 	add := func(rules []rbacv1.PolicyRule) { addRules(&all, rules) }
 	d.each(p.cluster, add)
-	if namespace != "" {
-		in, _ := p.namespaces.Get(namespace)
-		d.each(in, add)
-	}
+	d.each(p.namespace(namespace), add)
 	if len(d.missing) == 0 {
 		return all, nil
 	}
@@ -344,17 +355,12 @@ func (d *decision) each(s *scope, add func(rules []rbacv1.PolicyRule)) {
 	if s == nil {
 		return
 	}
-	seen := map[*binding]bool{}
 	of := func(m *btree.Map[string, *grants], key string) {
 		g, ok := m.Get(key)
 		if !ok {
 			return
 		}
 		g.of.Scan(func(_ string, one grant) bool {
-			if seen[one.binding] {
-				return true
-			}
-			seen[one.binding] = true
 			rules, err := d.policy.rulesOf(s, one.binding)
 			if err != nil {
 				d.miss(err)

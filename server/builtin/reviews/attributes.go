@@ -90,11 +90,11 @@ func labelRequirements(s *authorizationv1.LabelSelectorAttributes, limit selecto
 		return all, true
 	}
 	whole = true
+	operators := map[metav1.LabelSelectorOperator]selection.Operator{
+		metav1.LabelSelectorOpIn: selection.In, metav1.LabelSelectorOpNotIn: selection.NotIn,
+		metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
+	}
 	for _, r := range s.Requirements {
-		operators := map[metav1.LabelSelectorOperator]selection.Operator{
-			metav1.LabelSelectorOpIn: selection.In, metav1.LabelSelectorOpNotIn: selection.NotIn,
-			metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
-		}
 		one, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
 		if err != nil {
 			whole = false

@@ -267,7 +267,7 @@ func TestLegacyAnnotations(t *testing.T) {
 	}
 }
 
-// The hook is told of each token what kube-apiserver 1.37.1 counts of it.
+// TestVerified checks that the hook is called with what kube-apiserver 1.37.1 counts for each token.
 func TestVerified(t *testing.T) {
 	const ann = "authentication.k8s.io/"
 	invalid := map[string]string{serviceaccount.InvalidSinceLabel: "2024-01-01"}

@@ -31,8 +31,9 @@
 //
 // # Differences from kube-apiserver
 //
-//   - What a refused user is told of a failure is that there is no usable answer, or the error of Match. The text of an error that was
-//     answered, and the addresses and certificates of the network, are for the log: Hooks.Failed. kube-apiserver shows them to everybody.
+//   - If the webhook fails, the answer to the user says that there is no usable answer; if Match fails, it has the error of Match. Only
+//     Hooks.Failed gets the text of an error that the webhook answered, and the addresses and certificates of the network.
+//     kube-apiserver shows them to everybody.
 //   - A reason is cut after 1 KiB, and the remembered answers are bounded in bytes.
 //   - Equal requests that come at the same time share a call.
 //   - All attempts together are bounded by Options.Time.

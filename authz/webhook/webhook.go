@@ -66,7 +66,7 @@ var (
 	errLate  = errors.New("the authorization webhook has not answered in time")
 	errBoth  = errors.New("webhook subject access review returned both allow and deny response")
 	errUsers = errors.New("webhook authorizer does not support user rule resolution")
-	// errNoAnswer is what users are told: nothing of the network, and nothing that is at the address of the webhook.
+	// errNoAnswer is the error that users see. It names no address, and has no text that the server at the address of the webhook sent.
 	errNoAnswer = errors.New("the authorization webhook has given no usable answer; the log of the server says why")
 )
 

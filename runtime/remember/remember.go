@@ -66,8 +66,8 @@ func New[V any](o Options[V]) *Cache[V] {
 }
 
 // Get returns the remembered answer of a key, or else that of ask. Callers with a key whose question is being asked wait for that answer,
-// together. If the caller who asks ends, one of the others asks again, and so if ask panics. The context of ask has the values and the
-// end of that caller, and a deadline.
+// together. One caller calls ask. If the context of that caller ends, or if ask panics, one of the others calls ask again. The context that
+// ask gets has the values of the caller's context, ends with it, and has a deadline.
 func (c *Cache[V]) Get(ctx context.Context, key Key, ask func(ctx context.Context) (V, error)) (V, error) {
 	for {
 		known, ok, other := c.find(key)

@@ -30,9 +30,9 @@ type FileOptions struct {
 // allow stays allowed. Install it once in a server.
 //
 // The file is used again when it changes. A file that cannot be used is an error of Install; later it changes nothing. Then the log of
-// the server and the path /readyz/rbac-config have the reason: a line for each fault, which begins with the file and the line. That
-// something is wrong, without the reason, is told by the check rbac-config in /readyz?verbose, which does not make the server unready, and by
-// the metric apiserver_rbac_config_controller_automatic_reloads_total{status="failure"}. See server.Host.Follow. Each request is
+// the server and the path /readyz/rbac-config have the reason: a line for each fault, which begins with the file and the line. The
+// check rbac-config in /readyz?verbose, which does not make the server unready, and the metric
+// apiserver_rbac_config_controller_automatic_reloads_total{status="failure"} show that the file is not used, without the reason. See server.Host.Follow. Each request is
 // decided by the roles before or after a change.
 //
 // A binding to a role that is not in the file grants nothing, and is a warning in the log of the options:

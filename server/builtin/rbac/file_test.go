@@ -30,8 +30,8 @@ subjects:
 - {kind: User, name: alice}
 `
 
-// The roles of a file decide, and those of its changed content. A mistake keeps the roles from before, and is told by the log, the
-// health check and a metric.
+// A server decides by the roles of a file, and after a change by the new ones. After a mistake in the file it decides by the former
+// roles, and the log, the health check and a metric show the mistake.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "roles.yaml")

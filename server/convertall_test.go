@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -36,8 +38,11 @@ func (r *repainter) convert(ctx context.Context, in []*unstructured.Unstructured
 	broken, entered := r.broken, r.entered
 	r.mu.Unlock()
 	if entered != nil {
-		entered <- ctx
-		<-ctx.Done()
+		select {
+		case entered <- ctx:
+			<-ctx.Done()
+		case <-ctx.Done():
+		}
 		return nil, ctx.Err()
 	}
 	if broken {
@@ -237,26 +242,47 @@ func TestAConversionEndsWithWhoWaits(t *testing.T) {
 	for _, path := range []string{"/x", "", "?watch=true&resourceVersion=0"} {
 		entered := make(chan context.Context)
 		r.set(false, entered)
-		ctx, leave := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+shapePath(2)+path, nil)
-			if err != nil {
-				t.Error(err)
-				return
+		for begin := time.Now(); ; {
+			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+			ended := make(chan string, 1)
+			go func() { ended <- answerUntil(ctx, srv, shapePath(2)+path) }()
+			select {
+			case inside := <-entered:
+				leave()
+				select {
+				case <-inside.Done():
+				case <-time.After(30 * time.Second): // less than the time of a request
+					t.Fatalf("%s: the conversion goes on after its request", path)
+				}
+				<-ended
+			case answer := <-ended: // a busy server may refuse the request before the conversion
+				leave()
+				if time.Since(begin) > 2*time.Minute {
+					t.Fatalf("%s: the objects were not converted: %s", path, answer)
+				}
+				time.Sleep(100 * time.Millisecond)
+				continue
 			}
-			if resp, err := srv.Client().Do(req); err == nil {
-				resp.Body.Close()
-			}
-		}()
-		inside := <-entered
-		leave()
-		<-inside.Done() // the test hangs if the context of the conversion does not end
-		<-done
+			break
+		}
 	}
 	r.set(false, nil)
 	untypedAsk(t, srv, "GET", shapePath(2)+"/x", "", "", 200)
+}
+
+// answerUntil sends a GET, and returns the error or the beginning of the answer, at the latest when ctx ends.
+func answerUntil(ctx context.Context, srv *servertest.Server, path string) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
+	if err != nil {
+		return err.Error()
+	}
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	return fmt.Sprint(resp.Status, " ", string(text), " ", err)
 }
 
 // TestStoredInAnotherVersion reads objects that are stored in a version that is neither the hub nor the requested one.
